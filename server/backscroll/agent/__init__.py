@@ -1,0 +1,1 @@
+"""Agents: assembly, the loop, tool batches, context, pauses and events."""

@@ -1,0 +1,1 @@
+"""AG-UI: reading input, encoding events, snapshots, joins and dialects."""

@@ -1,0 +1,1 @@
+"""Neutral messages to and from a vendor's wire."""

@@ -1,0 +1,1 @@
+"""Runs: registry, runner, recorder of call records, hub and folded rows."""

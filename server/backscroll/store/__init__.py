@@ -1,0 +1,1 @@
+"""Redis: the thread log, memories, run leases and the embedded server."""

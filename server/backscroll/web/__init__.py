@@ -1,0 +1,1 @@
+"""HTTP and WebSocket: the AG-UI endpoints, the operator API and the console."""
