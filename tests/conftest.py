@@ -5,6 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from needs import check_markers
+from processes import two_workers
+
+__all__ = ["two_workers"]
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose needs are not met, or fail it in CI."""
+    check_markers(item)
 
 
 @pytest.fixture

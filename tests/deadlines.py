@@ -1,0 +1,25 @@
+"""Waiting for a condition, with a deadline that a slow machine can stretch."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+
+SCALE = float(os.environ.get("BACKSCROLL_TEST_SCALE", "1"))
+
+
+def scaled(seconds: float) -> float:
+    """Return a deadline stretched by BACKSCROLL_TEST_SCALE."""
+    return seconds * SCALE
+
+
+def wait_until(condition: Callable[[], bool], within_s: float, what: str) -> None:
+    """Return as soon as the condition holds; fail with a sentence when the deadline passes."""
+    deadline = time.monotonic() + scaled(within_s)
+    pause = threading.Event()
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"expected within {scaled(within_s):g} s: {what}")
+        pause.wait(0.02)
