@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 # Public name -> module. Loaded on first use, because importing any room runs this file first.
 _HOMES: dict[str, str] = {}
 
-__all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
+__all__ = ["__version__", *sorted(_HOMES)]
 
 
 def __getattr__(name: str) -> Any:  # Any: a public name may be any object

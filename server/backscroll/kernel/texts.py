@@ -1,0 +1,70 @@
+"""Fixed texts that models or people read; every one can be replaced on the agent."""
+
+from __future__ import annotations
+
+import string
+from dataclasses import dataclass, fields
+
+from backscroll.kernel.errors import AssemblyError
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The texts of the agent layer; a placeholder is filled by its name."""
+
+    tool_error: str = "error: {message}"
+    tool_timeout: str = (
+        "error: {name} timed out after {seconds} s. It may still finish in the background."
+    )
+    tool_unknown: str = 'error: there is no tool named "{name}". Available tools: {names}.'
+    tool_args_not_object: str = (
+        "error: the arguments of {name} are not a JSON object ({problem}). "
+        "The tool was not executed. Send all arguments again as one JSON object."
+    )
+    tool_args_invalid: str = (
+        "error: invalid arguments for {name}: {field}: {problem}. The tool was not executed."
+    )
+    tool_args_cut: str = (
+        "error: the reply reached its length limit inside the arguments of {name}. "
+        "The tool was not executed. Try again with shorter arguments."
+    )
+    tool_empty: str = "(no output)"
+    abandoned: str = (
+        "Not executed: this call was never approved or answered before the conversation went on."
+    )
+    interrupted: str = (
+        "Interrupted: the run was stopped while {name} was running. "
+        "It may or may not have taken effect."
+    )
+    not_started: str = "Not executed: the run was stopped first."
+    skipped_limit: str = "Not executed: the limit of {limit} tool rounds was reached."
+    skipped_ineligible: str = "Not executed: tool use is not available right now."
+    skipped_error: str = "Not executed: the turn ended with an error first."
+    no_result: str = "No result of this call is on record."
+    empty_message: str = "(empty message)"
+    part_not_shown: str = "[{media_type} not shown: this model cannot read it]"
+    max_iterations: str = "The turn was stopped after {limit} tool rounds without a final answer."
+    incomplete_stream: str = "The model's reply broke off before it was complete."
+
+
+def check_texts(texts: object, defaults: object) -> None:
+    """Raise `invalid_text` when a text uses a placeholder that its default does not have."""
+    for item in fields(defaults):  # type: ignore[arg-type]  # any dataclass of texts
+        allowed = placeholders(getattr(defaults, item.name))
+        try:
+            used = placeholders(getattr(texts, item.name))
+        except ValueError as error:
+            raise AssemblyError("invalid_text", f"{item.name}: {error}", item.name) from error
+        unknown = sorted(used - allowed)
+        if unknown:
+            message = f"text {item.name!r}: unknown placeholder {{{unknown[0]}}}"
+            raise AssemblyError("invalid_text", message, item.name)
+
+
+def placeholders(template: object) -> set[str]:
+    """Return the names a template fills; raises ValueError when it is not one."""
+    if isinstance(template, tuple):
+        return set().union(*(placeholders(item) for item in template))
+    if not isinstance(template, str):
+        raise ValueError(f"expected text, got {type(template).__name__}")
+    return {name for _, name, _, _ in string.Formatter().parse(template) if name is not None}
