@@ -73,7 +73,8 @@ unit: $(VENV)/dev clients model redis
 	$(BIN)/python -m pytest tests
 
 e2e: $(VENV)/dev browser
-	BACKSCROLL_CHROMIUM="$$(cat $(VENV)/chromium 2>/dev/null)" $(BIN)/python -m pytest e2e
+	BACKSCROLL_CHROMIUM="$$(cat $(VENV)/chromium 2>/dev/null)" $(BIN)/python -m pytest e2e \
+	  --screenshot only-on-failure --tracing retain-on-failure --output artefacts/failures
 
 test: check
 	@$(MAKE) --no-print-directory unit
