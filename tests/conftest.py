@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from needs import check_markers
 from processes import two_workers
+from scripted_provider import provider
 
-__all__ = ["two_workers"]
+__all__ = ["provider", "two_workers"]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

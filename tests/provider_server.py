@@ -1,0 +1,349 @@
+"""The scripted provider's HTTP server: raw asyncio, so that every byte and close is ours."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from provider_rules import Refused, Rules, check_openai
+from provider_script import Hold, Reply, error, openai_body, openai_events, usage_of, words
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the server behaves beside its script; see scripted_provider."""
+
+    strict: bool = True
+    extra_keys: tuple[str, ...] = ()
+    alternate: bool = False
+    reasoning: Any = "allow"
+    api_key: str | None = None
+    window: int | None = None
+    chars_per_token: float = 4.0
+    overflow: str = "openai"
+    drop_reused: int = 0
+    drop_all: int = 0
+    routes: dict[str, Any] = field(default_factory=dict)
+
+    def rules(self) -> Rules:
+        """Return the part the request check reads."""
+        return Rules(tuple(self.extra_keys), self.alternate, self.reasoning)
+
+
+@dataclass(slots=True)
+class Recorded:
+    """One request as it arrived, and what became of it."""
+
+    number: int
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    connection: int
+    at: float
+    problem: str | None = None
+    status: int | None = None
+    sent: int = 0
+    finished_at: float | None = None
+    closed_at: float | None = None
+
+    @property
+    def json(self) -> Any:
+        """The body, parsed."""
+        return json.loads(self.body)
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The messages of the body."""
+        found: list[dict[str, Any]] = self.json["messages"]
+        return found
+
+
+@dataclass(slots=True)
+class Rule:
+    """Replies for requests whose body contains a text; the last one repeats."""
+
+    text: str
+    replies: list[Reply]
+
+
+class Script:
+    """What to answer: rules by content first, then the queue, then the fallback."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything that was scripted or recorded, and all settings."""
+        self.queue: list[Reply] = []
+        self.rules: list[Rule] = []
+        self.fallback: Reply | None = None
+        self.settings = Settings()
+        self.records: list[Recorded] = []
+        self.holds: dict[str, asyncio.Event] = {}
+        self.open_holds: set[str] = set()
+        self.answer: Callable[[Recorded], Reply | None] | None = None
+        self.count: Callable[[Any], int] = self._count
+
+    def configure(self, **changes: Any) -> None:
+        """Change settings."""
+        known = {f.name for f in fields(Settings)}
+        assert changes.keys() <= known, f"expected some of {sorted(known)}, got {sorted(changes)}"
+        self.settings = replace(self.settings, **changes)
+
+    def next(self, record: Recorded) -> Reply:
+        """Return the reply to a request that was accepted."""
+        if self.answer is not None and (made := self.answer(record)) is not None:
+            return made
+        text = "\n".join(_strings(record.json["messages"]))
+        for rule in self.rules:
+            if rule.text in text and rule.replies:
+                return rule.replies[0] if len(rule.replies) == 1 else rule.replies.pop(0)
+        if self.queue:
+            return self.queue.pop(0)
+        played = f"the script has ended: there is no reply for request {record.number + 1}"
+        return self.fallback or error(400, played, "script_ended", "script_ended")
+
+    def _count(self, body: Any) -> int:
+        """Count the tokens of a request: its texts, and four for each message."""
+        messages, tools = body.get("messages", []), body.get("tools", [])
+        chars = sum(len(text) for text in _strings([messages, tools]))
+        return math.ceil(chars / self.settings.chars_per_token) + 4 * len(messages)
+
+    def check(self, record: Recorded) -> Reply | None:
+        """Return the refusal a real server would send, if there is a reason for one."""
+        key = self.settings.api_key
+        given = record.headers.get("authorization", "")
+        if key is not None and given != f"Bearer {key}":
+            shown = given.removeprefix("Bearer ")
+            record.problem = f"Incorrect API key provided: {shown}."
+            return error(401, record.problem, "invalid_api_key")
+        if self.settings.strict:
+            try:
+                check_openai(record.body, self.settings.rules())
+            except Refused as refused:
+                record.problem = str(refused)
+                reply = error(400, str(refused))
+                return replace(
+                    reply, body={"error": {**reply.body["error"], "param": refused.param}}
+                )
+        return self._overflow(record.json)
+
+    def _overflow(self, body: dict[str, Any]) -> Reply | None:
+        window = self.settings.window
+        if window is None:
+            return None
+        used = self.count(body)
+        output = body.get("max_tokens") or body.get("max_completion_tokens") or 0
+        if self.settings.overflow == "llama.cpp":
+            return _llama_overflow(used, window) if used >= window else None
+        if used + output <= window:
+            return None
+        asked = f"your messages resulted in {used} tokens."
+        if used <= window:
+            asked = (
+                f"you requested {used + output} tokens "
+                f"({used} in the messages, {output} in the completion)."
+            )
+        text = f"This model's maximum context length is {window} tokens. However, {asked}"
+        return error(400, f"{text} Please reduce the length.", "context_length_exceeded")
+
+
+def _llama_overflow(used: int, window: int) -> Reply:
+    message = (
+        f"request ({used} tokens) exceeds the available context size ({window} tokens), "
+        "try increasing it"
+    )
+    numbers = {"n_prompt_tokens": used, "n_ctx": window}
+    body = {"code": 400, "message": message, "type": "exceed_context_size_error", **numbers}
+    return Reply(status=400, body={"error": body})
+
+
+class Gone(Exception):
+    """The client closed the connection, or the script says that we do."""
+
+
+class Connection:
+    """One client connection: reads requests, plays replies, notices when the client leaves."""
+
+    def __init__(
+        self,
+        script: Script,
+        number: int,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        control: Callable[[str, bytes], Any],
+    ) -> None:
+        self.script, self.number, self.control = script, number, control
+        self.reader, self.writer = reader, writer
+        self.current: Recorded | None = None
+
+    async def serve(self) -> None:
+        """Answer requests until one side closes."""
+        try:
+            served = 0
+            while (request := await self._read()) is not None:
+                await self._answer(*request, reused=served > 0)
+                served += 1
+        except (Gone, ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            if self.current is not None and self.current.closed_at is None:
+                self.current.closed_at = time.monotonic()
+            with contextlib.suppress(ConnectionError):
+                self.writer.close()
+
+    async def _read(self) -> tuple[str, dict[str, str], bytes] | None:
+        try:
+            head = await self.reader.readuntil(b"\r\n\r\n")
+        except asyncio.IncompleteReadError:
+            return None
+        lines = head.decode("latin-1").split("\r\n")
+        pairs = (line.split(":", 1) for line in lines[1:] if line)
+        headers = {name.lower(): value.strip() for name, value in pairs}
+        size = int(headers.get("content-length", "0"))
+        body = await self.reader.readexactly(size)
+        return lines[0].split(" ")[1], headers, body
+
+    async def _answer(self, path: str, headers: dict[str, str], body: bytes, reused: bool) -> None:
+        settings = self.script.settings
+        if path.startswith("/control/") or path == "/readyz":
+            await self._send_body(200, self.control(path, body), {})
+            return
+        if path in settings.routes:
+            status, value = settings.routes[path]
+            await self._send_body(status, value, {})
+            return
+        if not path.endswith("/chat/completions"):
+            await self._send_body(404, {"error": {"message": f"no route {path}"}}, {})
+            return
+        records = self.script.records
+        record = Recorded(len(records), path, headers, body, self.number, time.monotonic())
+        records.append(record)
+        self.current = record
+        self._drop(settings, reused)
+        reply = self.script.check(record) or self.script.next(record)
+        await self._play(record, reply)
+        record.finished_at = time.monotonic()
+
+    def _drop(self, settings: Settings, reused: bool) -> None:
+        """Close without a byte, as a server does that just gave up an idle connection."""
+        if settings.drop_all or (reused and settings.drop_reused):
+            name = "drop_all" if settings.drop_all else "drop_reused"
+            self.script.configure(**{name: getattr(settings, name) - 1})
+            raise Gone
+
+    async def _play(self, record: Recorded, reply: Reply) -> None:
+        record.status = reply.status
+        request = {} if reply.body is not None else record.json
+        if reply.body is not None or not request.get("stream"):
+            if reply.hold_after is not None:
+                await self._hold(Hold())
+            usage = self._usage(reply, request) if request else None
+            value = reply.body
+            if value is None:
+                value = openai_body(reply, str(request.get("model")), usage)
+            await self._send_body(reply.status, value, reply.headers)
+            return
+        asked = (request.get("stream_options") or {}).get("include_usage")
+        usage = self._usage(reply, request) if asked else None
+        events = openai_events(reply, str(request.get("model")), usage)
+        await self._stream(record, reply, events)
+
+    async def _stream(self, record: Recorded, reply: Reply, events: list[str | Hold]) -> None:
+        if isinstance(events[0], Hold):
+            await self._hold(events[0])
+            events = events[1:]
+        head = {"content-type": "text/event-stream", "transfer-encoding": "chunked"}
+        self._head(reply.status, {**head, **reply.headers})
+        for event in events:
+            if isinstance(event, Hold):
+                await self._flush()
+                await self._hold(event)
+                continue
+            for piece in _pieces(event.encode(), reply.split):
+                self.writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+                if reply.split:
+                    await self._flush()
+            record.sent += 1
+            await self._flush()
+            if reply.pause_s:
+                await self._until_gone(reply.pause_s)
+        if reply.end == "open":
+            await self._hold(Hold("open"))
+        if reply.end == "reset":
+            self.writer.transport.abort()
+        if reply.end in ("drop", "reset"):
+            raise Gone
+        self.writer.write(b"0\r\n\r\n")
+        await self._flush()
+
+    def _usage(self, reply: Reply, request: dict[str, Any]) -> dict[str, Any] | None:
+        if reply.usage != "auto":
+            return None if reply.usage is None else dict(reply.usage)
+        output = len(words(reply.text)) + len(words(reply.reasoning)) + 8 * len(reply.calls)
+        return usage_of(self.script.count(request), output)
+
+    async def _hold(self, hold: Hold) -> None:
+        """Wait for a release or for the client to leave."""
+        event = self.script.holds.setdefault(hold.name, asyncio.Event())
+        self.script.open_holds.add(hold.name)
+        released = asyncio.ensure_future(event.wait())
+        await self._until_gone(None, released)
+        self.script.open_holds.discard(hold.name)
+
+    async def _until_gone(
+        self, seconds: float | None, other: asyncio.Future[Any] | None = None
+    ) -> None:
+        """Wait that long, or for another future; raise Gone as soon as the client closes."""
+        left = asyncio.ensure_future(self.reader.read(1))
+        waited = {left} if other is None else {left, other}
+        try:
+            await asyncio.wait(waited, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if left.done() and not left.cancelled():
+                raise Gone
+        finally:
+            for future in waited:
+                if not future.done():
+                    future.cancel()
+            await asyncio.wait(waited)
+
+    async def _send_body(self, status: int, value: Any, headers: dict[str, str]) -> None:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        raw = text.encode()
+        kind = "text/plain" if isinstance(value, str) else "application/json"
+        length = {"content-type": kind, "content-length": str(len(raw))}
+        self._head(status, {**length, **headers})
+        self.writer.write(raw)
+        await self._flush()
+
+    def _head(self, status: int, headers: dict[str, str]) -> None:
+        lines = [f"HTTP/1.1 {status} X", *(f"{name}: {value}" for name, value in headers.items())]
+        self.writer.write("\r\n".join([*lines, "", ""]).encode("latin-1"))
+
+    async def _flush(self) -> None:
+        if self.reader.at_eof() or self.writer.is_closing():
+            raise Gone
+        await self.writer.drain()
+
+
+def _pieces(raw: bytes, size: int | None) -> Iterator[bytes]:
+    step = size or max(len(raw), 1)
+    for start in range(0, len(raw), step):
+        yield raw[start : start + step]
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
