@@ -1,0 +1,205 @@
+"""The official AG-UI client, its older sibling, over HTTP and over WebSocket."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+from ag_ui_validate.pytest_plugin import assert_valid_agui
+from deadlines import wait_until
+from node_clients import Cell, Playing, Told, comparable, join, play, say
+from scripted_model import Reply, calls, in_order, says
+
+if TYPE_CHECKING:
+    from conftest import World
+
+HTTP = Cell("agui_http")
+BARE = Cell("agui_ws")
+DURABLE = Cell("agui_ws", dialect="durable")
+OLD_HTTP = Cell("agui_http", client="old")
+OLD_BARE = Cell("agui_ws", client="old")
+CELLS = [HTTP, BARE, DURABLE, OLD_HTTP, OLD_BARE]
+SOCKETS = [BARE, DURABLE, OLD_BARE]
+
+every_client = pytest.mark.parametrize("cell", CELLS, ids=str)
+every_socket = pytest.mark.parametrize("cell", SOCKETS, ids=str)
+
+
+def assert_same_as_join(world: World, told: Told) -> None:
+    """The client holds what a fresh client gets by joining on the other worker."""
+    fresh = play(BARE, world.workers[::-1], world.thread, join())
+    assert fresh.complaints == []
+    assert comparable(told.messages) == comparable(fresh.messages)
+    assert told.state == fresh.state
+
+
+def assert_log_is_valid(world: World, *off: str) -> None:
+    """The exported events of the thread pass the protocol validator."""
+    path = f"/console/api/threads/{world.thread}/export?format=events"
+    answer = httpx.get(world.second.url + path, trust_env=False, timeout=10)
+    assert answer.status_code == 200, answer.text
+    overrides = dict.fromkeys(off, "off")
+    assert_valid_agui(answer.text, severity_overrides=overrides)
+
+
+@every_client
+def test_two_turns(world: World, cell: Cell) -> None:
+    """S1, protocol-10: two turns with the whole list resent store each message once."""
+    world.model.script = in_order(says("Hel", "lo."), says("Fine."))
+
+    told = play(cell, world.workers, world.thread, say("u1", "Hi"), say("u2", "How are you?"))
+
+    assert told.complaints == []
+    roles_and_texts = [(m["role"], m["content"]) for m in comparable(told.messages)]
+    assert roles_and_texts == [
+        ("user", "Hi"),
+        ("assistant", "Hello."),
+        ("user", "How are you?"),
+        ("assistant", "Fine."),
+    ]
+    sent = [m["content"] for m in world.model.requests[1]["messages"] if m["role"] != "system"]
+    assert sent == ["Hi", "Hello.", "How are you?"]
+    assert_same_as_join(world, told)
+    assert_log_is_valid(world)
+
+
+@every_client
+def test_tools(world: World, cell: Cell) -> None:
+    """S2, protocol-01, protocol-12: parallel calls, one of them failing, text around them."""
+    wanted = [("c1", "add", {"a": 1, "b": 2}), ("c2", "get_order", {"id": 7}), ("c3", "broken", {})]
+    world.model.script = in_order(calls(*wanted, before="Let me look."), says("All done."))
+
+    told = play(cell, world.workers, world.thread, say("u1", "Go"))
+
+    assert told.complaints == []
+    user, asked, *results, answer = comparable(told.messages)
+    assert asked["content"] == "Let me look." and answer["content"] == "All done."
+    arguments = [json.loads(call["function"]["arguments"]) for call in asked["toolCalls"]]
+    assert arguments == [arguments for _, _, arguments in wanted]
+    assert [r["toolCallId"] for r in results] == [call["id"] for call in asked["toolCalls"]]
+    assert results[0]["content"] == "3" and "paid" in results[1]["content"]
+    assert_same_as_join(world, told)
+    assert_log_is_valid(world, "AGUI208")
+
+
+@every_client
+def test_text_is_closed_before_calls(world: World, cell: Cell) -> None:
+    """protocol-01, protocol-06: no tool event lies inside a text message, no delta is empty."""
+    deltas = [{"content": text} for text in ("", "Let me look", "")]
+    call = calls(("c1", "add", {"a": 1, "b": 2})).deltas
+    world.model.script = in_order(Reply([*deltas, *call], finish="tool_calls"), says("3"))
+
+    told = play(cell, world.workers, world.thread, say("u1", "Add"))
+
+    first = [t for t in told.types() if t.startswith(("TEXT", "TOOL"))][:7]
+    assert first == [
+        "TEXT_MESSAGE_START",
+        "TEXT_MESSAGE_CONTENT",
+        "TEXT_MESSAGE_END",
+        "TOOL_CALL_START",
+        "TOOL_CALL_ARGS",
+        "TOOL_CALL_END",
+        "TOOL_CALL_RESULT",
+    ]
+    assert all(event.get("delta") != "" for event in told.steps[0]["events"])
+
+
+@every_client
+def test_history_without_a_run(world: World, cell: Cell) -> None:
+    """protocol-11: joining a thread gives its history once and asks no model."""
+    world.model.script = in_order(says("One."), says("Two."))
+    before = play(HTTP, world.workers, world.thread, say("u1", "A"), say("u2", "B"))
+
+    told = play(cell, world.workers[::-1], world.thread, join())
+
+    assert told.types().count("MESSAGES_SNAPSHOT") == 1
+    assert comparable(told.messages) == comparable(before.messages)
+    assert len(world.model.requests) == 2
+
+
+@every_client
+def test_unknown_thread(world: World, cell: Cell) -> None:
+    """protocol-11: joining a thread that does not exist is an empty, well-formed answer."""
+    told = play(cell, world.workers, world.thread, join())
+
+    assert told.types() == ["RUN_STARTED", "RUN_FINISHED"]
+    assert told.messages == [] and told.complaints == []
+
+
+@every_socket
+def test_join_a_live_run(world: World, cell: Cell) -> None:
+    """S8: clients that join on the other worker in mid-answer end with the same messages."""
+    words = [f"{n} " for n in range(100)]
+    world.model.script = in_order(says(*words, pause_s=0.02))
+    running = Playing(BARE, world.workers, world.thread, steps=[say("u1", "Count")])
+
+    wait_until(lambda: bool(world.model.requests), 10, "the model is asked")
+    others = [Playing(cell, world.workers[::-1], world.thread, steps=[join()]) for _ in range(3)]
+
+    whole = running.told()
+    assert whole.messages[-1]["content"].split() == "".join(words).split()
+    for other in others:
+        told = other.told()
+        assert told.complaints == []
+        assert comparable(told.messages) == comparable(whole.messages)
+
+
+@pytest.mark.parametrize("after", [1, 2, 3, 10, 30])
+def test_drop_and_resume(world: World, after: int) -> None:
+    """S9: a socket lost in mid-answer is resumed by cursor on the other worker, nothing twice."""
+    words = [f"{n} " for n in range(60)]
+    world.model.script = in_order(says(*words, pause_s=0.02))
+    step = say("u1", "Count")
+
+    told = play(DURABLE, world.workers, world.thread, step, dropAfter=after)
+
+    assert told.complaints == []
+    assert told.types()[0] == "RUN_STARTED" and told.types()[-1] == "RUN_FINISHED"
+    assert told.messages[-1]["content"].split() == "".join(words).split()
+    cursors = [json.loads(frame)["id"] for frame in told.wire if "chunk" in frame]
+    numbers = [int(cursor.split(".")[0]) for cursor in cursors]
+    assert numbers == sorted(set(numbers))
+    assert_same_as_join(world, told)
+
+
+BAD = {
+    "not_json": ("hello", "not_json", 400),
+    "list": ("[]", "not_json", 400),
+    "no_id": ({"messages": [{"role": "user", "content": "x"}]}, "invalid_input", 422),
+    "role": ({"messages": [{"id": "u0", "role": "robot", "content": "x"}]}, "invalid_input", 422),
+    "no_messages": ({}, "invalid_input", 422),
+}
+PATHS = {"no_id": "messages[0].id", "role": "messages[0].role", "no_messages": "messages"}
+
+
+def bad_request(name: str, thread: str) -> str:
+    """Return the text of a bad request: as it stands, or a whole request with one member off."""
+    bad = BAD[name][0]
+    if isinstance(bad, str):
+        return bad
+    rest = {"threadId": thread, "runId": f"bad-{name}", "tools": [], "context": [], "state": {}}
+    return json.dumps({**rest, "forwardedProps": {}, **bad})
+
+
+@pytest.mark.parametrize("cell", [HTTP, BARE], ids=str)
+def test_bad_requests_then_a_good_one(world: World, cell: Cell) -> None:
+    """S16, protocol-09: each bad request is refused with the path, then a good one runs."""
+    world.model.script = in_order(says("Fine."))
+    bad = [{"do": "run", "instead": bad_request(name, world.thread)} for name in BAD]
+
+    told = play(cell, world.workers, world.thread, *bad, say("u1", "Hi"))
+
+    for place, (name, (_, code, status)) in enumerate(BAD.items()):
+        if cell.is_socket:
+            assert told.codes(place) == [code], name
+            said = told.steps[place]["events"][0]["message"]
+        else:
+            assert told.wire[place]["status"] == status, name
+            error = json.loads(told.wire[place]["text"])["error"]
+            said, answered = error["message"], error["code"]
+            assert answered == code
+        assert PATHS.get(name, "") in said
+    assert told.steps[-1]["messages"][-1]["content"] == "Fine."
+    assert len(world.model.requests) == 1
