@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -191,8 +192,10 @@ def two_workers(
     Parametrise indirectly with an agent (`module:attribute`) to serve another than the demo.
     """
     agent = getattr(request, "param", None)
+    env = {"BACKSCROLL_KEY_PREFIX": f"test-{uuid4().hex[:12]}"}
     with ExitStack() as stack:
         first, second = (
-            stack.enter_context(ServerProcess(agent, redis_url=valkey_url)) for _ in range(2)
+            stack.enter_context(ServerProcess(agent, redis_url=valkey_url, env=env))
+            for _ in range(2)
         )
         yield first, second

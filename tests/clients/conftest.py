@@ -34,7 +34,7 @@ def running(valkey_url: str) -> Iterator[World]:
     needs("clients")
     with ExitStack() as stack:
         model = stack.enter_context(ScriptedModel(in_order()))
-        env = {**model.env, "PYTHONPATH": str(PROGRAMS)}
+        env = {**model.env, "PYTHONPATH": str(PROGRAMS), "BACKSCROLL_KEY_PREFIX": "clients"}
         first, second = (
             stack.enter_context(ServerProcess("served_agent", redis_url=valkey_url, env=env))
             for _ in range(2)
