@@ -10,14 +10,14 @@ from uuid import uuid4
 import pytest
 from needs import needs
 from processes import PROGRAMS, ServerProcess
-from scripted_model import ScriptedModel, in_order
+from scripted_provider import ScriptedProvider
 
 
 @dataclass
 class World:
     """The running parts; `thread` is a name that no other test uses."""
 
-    model: ScriptedModel
+    model: ScriptedProvider
     first: ServerProcess
     second: ServerProcess
     thread: str
@@ -33,8 +33,13 @@ def running(valkey_url: str) -> Iterator[World]:
     """Start the model and both workers once for all client tests."""
     needs("clients")
     with ExitStack() as stack:
-        model = stack.enter_context(ScriptedModel(in_order()))
-        env = {**model.env, "PYTHONPATH": str(PROGRAMS), "BACKSCROLL_KEY_PREFIX": "clients"}
+        model = stack.enter_context(ScriptedProvider())
+        env = {
+            "OPENAI_BASE_URL": model.base_url,
+            "OPENAI_API_KEY": "none-needed",
+            "PYTHONPATH": str(PROGRAMS),
+            "BACKSCROLL_KEY_PREFIX": "clients",
+        }
         first, second = (
             stack.enter_context(ServerProcess("served_agent", redis_url=valkey_url, env=env))
             for _ in range(2)
@@ -43,9 +48,9 @@ def running(valkey_url: str) -> Iterator[World]:
 
 
 @pytest.fixture
-def world(running: World) -> World:
+def world(running: World) -> Iterator[World]:
     """Give the running parts with a fresh thread and an empty script."""
     running.thread = f"thread-{uuid4().hex[:12]}"
-    running.model.script = in_order()
-    running.model.requests.clear()
-    return running
+    running.model.reset()
+    yield running
+    assert running.model.problems == []

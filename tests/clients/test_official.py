@@ -10,7 +10,7 @@ import pytest
 from ag_ui_validate.pytest_plugin import assert_valid_agui
 from deadlines import wait_until
 from node_clients import Cell, Playing, Told, comparable, join, play, say
-from scripted_model import Reply, calls, in_order, says
+from provider_script import Call, Hold, Reply
 
 if TYPE_CHECKING:
     from conftest import World
@@ -47,7 +47,7 @@ def assert_log_is_valid(world: World, *off: str) -> None:
 @every_client
 def test_two_turns(world: World, cell: Cell) -> None:
     """S1, protocol-10: two turns with the whole list resent store each message once."""
-    world.model.script = in_order(says("Hel", "lo."), says("Fine."))
+    world.model.add(Reply("Hello."), Reply("Fine."))
 
     told = play(cell, world.workers, world.thread, say("u1", "Hi"), say("u2", "How are you?"))
 
@@ -59,7 +59,7 @@ def test_two_turns(world: World, cell: Cell) -> None:
         ("user", "How are you?"),
         ("assistant", "Fine."),
     ]
-    sent = [m["content"] for m in world.model.requests[1]["messages"] if m["role"] != "system"]
+    sent = [m["content"] for m in world.model.requests[1].messages if m["role"] != "system"]
     assert sent == ["Hi", "Hello.", "How are you?"]
     assert_same_as_join(world, told)
     assert_log_is_valid(world)
@@ -68,8 +68,8 @@ def test_two_turns(world: World, cell: Cell) -> None:
 @every_client
 def test_tools(world: World, cell: Cell) -> None:
     """S2, protocol-01, protocol-12: parallel calls, one of them failing, text around them."""
-    wanted = [("c1", "add", {"a": 1, "b": 2}), ("c2", "get_order", {"id": 7}), ("c3", "broken", {})]
-    world.model.script = in_order(calls(*wanted, before="Let me look."), says("All done."))
+    wanted = (Call("add", {"a": 1, "b": 2}), Call("get_order", {"id": 7}), Call("broken"))
+    world.model.add(Reply("Let me look.", calls=wanted), Reply("All done."))
 
     told = play(cell, world.workers, world.thread, say("u1", "Go"))
 
@@ -77,7 +77,7 @@ def test_tools(world: World, cell: Cell) -> None:
     user, asked, *results, answer = comparable(told.messages)
     assert asked["content"] == "Let me look." and answer["content"] == "All done."
     arguments = [json.loads(call["function"]["arguments"]) for call in asked["toolCalls"]]
-    assert arguments == [arguments for _, _, arguments in wanted]
+    assert arguments == [call.args for call in wanted]
     assert [r["toolCallId"] for r in results] == [call["id"] for call in asked["toolCalls"]]
     assert results[0]["content"] == "3" and "paid" in results[1]["content"]
     assert_same_as_join(world, told)
@@ -87,9 +87,11 @@ def test_tools(world: World, cell: Cell) -> None:
 @every_client
 def test_text_is_closed_before_calls(world: World, cell: Cell) -> None:
     """protocol-01, protocol-06: no tool event lies inside a text message, no delta is empty."""
+    function = {"name": "add", "arguments": '{"a":1,"b":2}'}
+    call = {"index": 0, "id": "c1", "type": "function", "function": function}
     deltas = [{"content": text} for text in ("", "Let me look", "")]
-    call = calls(("c1", "add", {"a": 1, "b": 2})).deltas
-    world.model.script = in_order(Reply([*deltas, *call], finish="tool_calls"), says("3"))
+    finish = {"choices": [{"index": 0, "delta": {"content": ""}, "finish_reason": "tool_calls"}]}
+    world.model.add(Reply(chunks=(*deltas, {"tool_calls": [call]}, finish)), Reply("3"))
 
     told = play(cell, world.workers, world.thread, say("u1", "Add"))
 
@@ -109,7 +111,7 @@ def test_text_is_closed_before_calls(world: World, cell: Cell) -> None:
 @every_client
 def test_history_without_a_run(world: World, cell: Cell) -> None:
     """protocol-11: joining a thread gives its history once and asks no model."""
-    world.model.script = in_order(says("One."), says("Two."))
+    world.model.add(Reply("One."), Reply("Two."))
     before = play(HTTP, world.workers, world.thread, say("u1", "A"), say("u2", "B"))
 
     told = play(cell, world.workers[::-1], world.thread, join())
@@ -128,18 +130,29 @@ def test_unknown_thread(world: World, cell: Cell) -> None:
     assert told.messages == [] and told.complaints == []
 
 
-@every_socket
-def test_join_a_live_run(world: World, cell: Cell) -> None:
-    """S8: clients that join on the other worker in mid-answer end with the same messages."""
-    words = [f"{n} " for n in range(100)]
-    world.model.script = in_order(says(*words, pause_s=0.02))
-    running = Playing(BARE, world.workers, world.thread, steps=[say("u1", "Count")])
+def connections(world: World) -> int:
+    """Return how many sockets the workers have open."""
+    answer = httpx.get(f"{world.second.url}/console/api/system", trust_env=False, timeout=10)
+    return sum(worker["connections"] for worker in answer.json()["workers"])
 
-    wait_until(lambda: bool(world.model.requests), 10, "the model is asked")
+
+@pytest.mark.parametrize("spoken", [0, 1, 50])
+@every_socket
+def test_join_a_live_run(world: World, cell: Cell, spoken: int) -> None:
+    """S8: clients that join on the other worker in mid-answer end with the same messages."""
+    words = [{"content": f"{n} "} for n in range(100)]
+    finish = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    world.model.add(Reply(chunks=(*words[:spoken], Hold(), *words[spoken:], finish)))
+    running = Playing(BARE, world.workers, world.thread, steps=[say("u1", "Count")])
+    world.model.wait_held()
+    before = connections(world)
+
     others = [Playing(cell, world.workers[::-1], world.thread, steps=[join()]) for _ in range(3)]
+    wait_until(lambda: connections(world) >= before + 3, 10, "three clients have joined")
+    world.model.release()
 
     whole = running.told()
-    assert whole.messages[-1]["content"].split() == "".join(words).split()
+    assert whole.messages[-1]["content"].split() == [str(n) for n in range(100)]
     for other in others:
         told = other.told()
         assert told.complaints == []
@@ -149,15 +162,14 @@ def test_join_a_live_run(world: World, cell: Cell) -> None:
 @pytest.mark.parametrize("after", [1, 2, 3, 10, 30])
 def test_drop_and_resume(world: World, after: int) -> None:
     """S9: a socket lost in mid-answer is resumed by cursor on the other worker, nothing twice."""
-    words = [f"{n} " for n in range(60)]
-    world.model.script = in_order(says(*words, pause_s=0.02))
-    step = say("u1", "Count")
+    words = " ".join(str(n) for n in range(60))
+    world.model.add(Reply(words, pause_s=0.02))
 
-    told = play(DURABLE, world.workers, world.thread, step, dropAfter=after)
+    told = play(DURABLE, world.workers, world.thread, say("u1", "Count"), dropAfter=after)
 
     assert told.complaints == []
     assert told.types()[0] == "RUN_STARTED" and told.types()[-1] == "RUN_FINISHED"
-    assert told.messages[-1]["content"].split() == "".join(words).split()
+    assert told.messages[-1]["content"] == words
     cursors = [json.loads(frame)["id"] for frame in told.wire if "chunk" in frame]
     numbers = [int(cursor.split(".")[0]) for cursor in cursors]
     assert numbers == sorted(set(numbers))
@@ -186,7 +198,7 @@ def bad_request(name: str, thread: str) -> str:
 @pytest.mark.parametrize("cell", [HTTP, BARE], ids=str)
 def test_bad_requests_then_a_good_one(world: World, cell: Cell) -> None:
     """S16, protocol-09: each bad request is refused with the path, then a good one runs."""
-    world.model.script = in_order(says("Fine."))
+    world.model.add(Reply("Fine."))
     bad = [{"do": "run", "instead": bad_request(name, world.thread)} for name in BAD]
 
     told = play(cell, world.workers, world.thread, *bad, say("u1", "Hi"))
