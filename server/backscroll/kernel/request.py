@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from backscroll.kernel.content import text_of
 from backscroll.kernel.errors import ModelError, ToolFailure
 from backscroll.kernel.message import Message, Outcome, ToolCall
 from backscroll.kernel.model import (
@@ -183,7 +184,7 @@ class ChatResponse:
     @property
     def text(self) -> str:
         """The model's own text, empty if there is none."""
-        return self.message.text
+        return text_of(self.message.for_model())
 
     @property
     def reasoning(self) -> str | None:
