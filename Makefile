@@ -36,6 +36,7 @@ $(VENV)/dev: $(VENV)/run
 	@touch $@
 
 setup: $(VENV)/dev
+	@echo "Ready: make check, make test, make serve."
 
 serve: $(VENV)/run
 	@exec $(BIN)/backscroll serve $(ARGS)
