@@ -7,9 +7,18 @@ from typing import Any
 import pytest
 from needs import check_markers
 from processes import two_workers
+from redis_server import clients, debian_redis_url, keys, prefix, valkey_url
 from scripted_provider import provider
 
-__all__ = ["provider", "two_workers"]
+__all__ = [
+    "clients",
+    "debian_redis_url",
+    "keys",
+    "prefix",
+    "provider",
+    "two_workers",
+    "valkey_url",
+]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

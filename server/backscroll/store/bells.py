@@ -112,7 +112,7 @@ class Bells:
             self._up.clear()
             for ready in self._ready.values():
                 ready.clear()
-            await pubsub.aclose()  # type: ignore[no-untyped-call]
+            await pubsub.aclose()
             await client.aclose()
 
     def _take(self, message: dict[str, Any]) -> None:
