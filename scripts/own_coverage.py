@@ -48,9 +48,9 @@ def measure(module: Path) -> tuple[Path, float | None, str]:
     with tempfile.TemporaryDirectory() as folder:
         env = {**os.environ, "COVERAGE_FILE": str(Path(folder) / "data")}
         coverage = [sys.executable, "-m", "coverage"]
-        run = [*coverage, "run", "--include", str(module), "-m", "pytest", "-q", *map(str, tests)]
+        run = [*coverage, "run", "-m", "pytest", "-q", *map(str, tests)]
         done = subprocess.run(run, cwd=ROOT, env=env, capture_output=True, text=True)
-        report = [*coverage, "json", "-q", "-o", f"{folder}/report.json"]
+        report = [*coverage, "json", "-q", "--include", str(module), "-o", f"{folder}/report.json"]
         subprocess.run(report, cwd=ROOT, env=env, capture_output=True)
         try:
             files = json.loads(Path(folder, "report.json").read_text(encoding="utf-8"))["files"]
