@@ -146,7 +146,8 @@ def _has_calls(request: ChatRequest) -> bool:
 def _again(error: ModelError, reply: _Reply, policy: Retry | None, number: int) -> bool:
     if policy is None or number >= policy.max_retries or reply.began:
         return False
-    return error.retryable
+    # A stream that broke before its first delta lost nothing, so it may be asked for again.
+    return error.retryable or error.kind == "incomplete_stream"
 
 
 async def _sleep(clock: Clock, seconds: float) -> None:

@@ -18,6 +18,7 @@ from backscroll.store.bells import Bells
 from backscroll.store.connection import RedisClients
 from backscroll.store.entry import Bell, Entry
 from backscroll.store.keys import Keys, ThreadKey
+from backscroll.store.thread_log import LogHead
 
 RING_ENTRIES = 2048
 RING_BYTES = 4 * 1024 * 1024
@@ -31,8 +32,8 @@ class LogReader(Protocol):
         """Return entries after a seq, oldest first."""
         ...
 
-    async def last_seq(self, thread: ThreadKey) -> int:
-        """Return the seq of the newest entry, 0 for an empty log."""
+    async def head(self, thread: ThreadKey) -> LogHead:
+        """Return the state of the log; `seq` is its newest entry."""
         ...
 
 
@@ -165,7 +166,7 @@ class Hub:
         watched.watchers += 1
         try:
             await self._bells.subscribe(thread)
-            watched.advance(await self._log.last_seq(thread))
+            watched.advance((await self._log.head(thread)).seq)
             yield Feed(thread, watched, self._log)
         finally:
             watched.watchers -= 1
@@ -194,7 +195,7 @@ class Hub:
             stale, self._stale = self._stale, set()
             for thread in stale & self._watched.keys():
                 try:
-                    head = await self._log.last_seq(thread)
+                    head = (await self._log.head(thread)).seq
                 except StoreError:
                     self._stale.add(thread)
                     continue

@@ -1,0 +1,121 @@
+"""One worker's HTTP server: uvicorn with a way to drop a peer and a way to drain."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+USER_TIMEOUT_MS = 30_000
+BACKLOG = 2048
+ABORT_EXTENSION = "backscroll.abort"
+
+
+class AbortableProtocol(WebSocketsSansIOProtocol):
+    """uvicorn's WebSocket protocol, with a way to drop a peer that does not read.
+
+    The application finds `abort()` in the scope: it frees the connection at once, where a close
+    would wait behind bytes that the peer never takes.
+    """
+
+    async def run_asgi(self) -> None:
+        """Run the application with the abort in its scope."""
+        extensions: Any = self.scope.setdefault("extensions", {})  # Any: ASGI leaves it open
+        extensions[ABORT_EXTENSION] = {"abort": self.transport.abort}
+        await super().run_asgi()
+
+
+@dataclass(frozen=True, slots=True)
+class ServingOptions:
+    """What the HTTP server needs to know."""
+
+    max_input_bytes: int
+    keepalive_s: float
+    compression: bool
+    drain_s: float
+    log_level: str
+
+
+class DrainingServer(uvicorn.Server):
+    """First signal: drain, then stop. Second signal: stop now."""
+
+    def __init__(self, config: uvicorn.Config, drain: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(config)
+        self._drain = drain
+        self._draining: asyncio.Task[None] | None = None
+        self._signalled = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and remember the loop for signals."""
+        self._loop = asyncio.get_running_loop()
+        await super().startup(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to drain on the first signal, leave on the second."""
+        if self._signalled or self._loop is None:
+            self.should_exit = True
+            self.force_exit = self._signalled and sig == signal.SIGINT
+            return
+        self._signalled = True
+        self._loop.call_soon_threadsafe(self._begin)
+
+    def _begin(self) -> None:
+        self._draining = asyncio.ensure_future(self._drain_and_stop())
+
+    async def _drain_and_stop(self) -> None:
+        try:
+            await self._drain()
+        finally:
+            self.should_exit = True
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket; raises OSError when the address cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            # A net below the send timeout: a vanished peer's connection ends by itself.
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, USER_TIMEOUT_MS)
+        listener.bind((host, port))
+        listener.listen(BACKLOG)
+        listener.set_inheritable(True)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def make_server(
+    app: ASGIApp, options: ServingOptions, drain: Callable[[], Awaitable[None]]
+) -> DrainingServer:
+    """Return the server for one worker; run it with `serve(sockets=[listener])`."""
+    config = uvicorn.Config(
+        app,
+        loop="auto",
+        http="httptools",
+        ws=AbortableProtocol,
+        ws_max_size=options.max_input_bytes,
+        ws_ping_interval=options.keepalive_s,
+        ws_ping_timeout=20.0,
+        ws_per_message_deflate=options.compression,
+        lifespan="on",
+        log_config=None,
+        log_level=options.log_level,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=max(2, round(options.drain_s)),
+    )
+    return DrainingServer(config, drain)
