@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from backscroll.kernel.errors import AssemblyError
@@ -30,7 +31,7 @@ _COUNTS = (
     "cooldown",
     "learned_for",
 )
-_SIZES = ("window", "reserve_output", "unknown_window", "image_tokens", "file_tokens_per_kib")
+_SIZES = ("window", "reserve_output", "unknown_window")
 _OPTIONAL_SIZES = ("tool_cap", "tail", "min_cover", "summary_max", "facts_max")
 
 
@@ -38,7 +39,8 @@ _OPTIONAL_SIZES = ("tool_cap", "tail", "min_cover", "summary_max", "facts_max")
 class Settings:
     """What a developer may set; raises `invalid_option` naming a number that makes no sense.
 
-    Sizes are tokens and times are seconds. A size of None scales with the window.
+    Sizes are tokens and times are seconds. A size of None scales with the window. `media_tokens`
+    maps a media type (`image/png`, `image/*`) to the tokens of one file.
     """
 
     window: int | None = None
@@ -67,8 +69,7 @@ class Settings:
     cooldown: float = 300.0
     ring: int = 4
     learned_for: float = 86_400.0
-    image_tokens: int = 1_200
-    file_tokens_per_kib: int = 25
+    media_tokens: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse numbers that make no sense."""
@@ -79,6 +80,8 @@ class Settings:
         for name in (*_SIZES, *_OPTIONAL_SIZES):
             value = getattr(self, name)
             _require(value is None or value > 0, name, "more than 0", self)
+        sizes_given = all(value >= 0 for value in self.media_tokens.values())
+        _require(sizes_given, "media_tokens", "0 or more for each media type", self)
         limit = f"at most trigger_ratio ({self.trigger_ratio})"
         _require(self.micro_ratio <= self.trigger_ratio, "micro_ratio", limit, self)
         limit = f"less than trigger_ratio ({self.trigger_ratio})"
