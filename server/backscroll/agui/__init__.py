@@ -1,1 +1,1 @@
-"""AG-UI: reading input, encoding events, snapshots, joins and dialects."""
+"""The AG-UI protocol as pure functions: requests in, events, snapshots and frames out."""

@@ -1,0 +1,274 @@
+"""One run as AG-UI events: what the agent reports goes in, entries for the log come out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ag_ui import core as ag
+
+from backscroll.agent import events as agent
+from backscroll.agui.lanes import Lane
+from backscroll.agui.messages import Shown, echo, result_content
+from backscroll.agui.options import Timeline
+from backscroll.agui.run_end import RunEnd
+from backscroll.agui.shown import Sent
+from backscroll.agui.snapshot import messages_snapshot
+from backscroll.agui.wire import event_entry
+from backscroll.kernel.message import Message
+from backscroll.kernel.ports import Ids
+from backscroll.kernel.usage import Usage
+from backscroll.store.entry import NewEntry
+
+
+@dataclass(frozen=True, slots=True)
+class RunIds:
+    """Which run of which thread, and which run the client says it follows."""
+
+    thread_id: str
+    run_id: str
+    parent_run_id: str | None = None
+
+
+class RunEncoder:
+    """The events of one run, in the order clients accept, ending with exactly one terminal event.
+
+    Everything returned is to be appended in order. After `close` nothing comes any more.
+    """
+
+    def __init__(
+        self,
+        run: RunIds,
+        ids: Ids,
+        *,
+        timeline: Timeline = "brief",
+        shown: Shown | None = None,
+    ) -> None:
+        self._run, self._ids, self._timeline = run, ids, timeline
+        self._shown = shown or Shown()
+        self._lane = Lane()
+        self._sent = Sent()
+        self._step = ""
+        self._models: dict[str, tuple[str, str]] = {}
+        self._usage: dict[tuple[str, str], Usage] = {}
+        self._activities: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        self._is_closed = False
+
+    @property
+    def is_closed(self) -> bool:
+        """Say whether the terminal event was made."""
+        return self._is_closed
+
+    def start(
+        self,
+        echoed: Sequence[Message] = (),
+        settled: Sequence[Message] = (),
+        superseding: Sequence[Message] | None = None,
+    ) -> list[NewEntry]:
+        """Return the first events: RUN_STARTED and what must follow it at once.
+
+        `echoed` is what the run adds to the history from the client, `settled` the results that
+        the server made up for calls nobody answered. `superseding` is the whole history where
+        something was superseded; then clients get it as a snapshot.
+        """
+        run = self._run
+        started = ag.RunStartedEvent(
+            thread_id=run.thread_id,
+            run_id=run.run_id,
+            protocol_version=ag.PROTOCOL_VERSION,
+            parent_run_id=run.parent_run_id,
+            input=echo(run.thread_id, run.run_id, echoed),
+        )
+        events: list[ag.BaseEvent] = [started]
+        if superseding is not None:
+            snapshot = messages_snapshot(superseding, shown=self._shown)
+            events += [snapshot] if snapshot else []
+            for message in settled:
+                self._sent.result(message.tool_call_id or "")
+        else:
+            events += (self._result(message) for message in settled)
+        return self._entries(events)
+
+    def feed(self, event: agent.AgentEvent) -> list[NewEntry]:
+        """Return what clients see of one thing that happened in the turn."""
+        if self._is_closed:
+            return []
+        return self._entries(self._events_of(event))
+
+    def activity(self, message_id: str, kind: str, content: Mapping[str, Any]) -> list[NewEntry]:
+        """State an activity whole, again whenever it changed; nothing at timeline `off`."""
+        if self._is_closed or self._timeline == "off":
+            return []
+        self._activities[message_id] = (kind, content)
+        return self._entries([_activity(message_id, kind, content)])
+
+    def custom(self, name: str, value: Any) -> list[NewEntry]:
+        """Return a custom event of ours; only at timeline `full`."""
+        if self._is_closed or self._timeline != "full":
+            return []
+        return self._entries([ag.CustomEvent(name=name, value=value)])
+
+    def add_usage(self, provider: str, model: str, usage: Usage | None) -> None:
+        """Count what a call used that the agent did not report itself, such as a summary's."""
+        if usage is not None:
+            key = (provider, model)
+            self._usage[key] = self._usage.get(key, Usage()) + usage
+
+    def close(
+        self, end: RunEnd, history: Sequence[Message] | None = None, before: int = 0
+    ) -> list[NewEntry]:
+        """End the run: close what is open, put right what differs, and say how it ended.
+
+        `history` is what is stored now, `before` how many messages of it the run began with;
+        without it nothing is compared. A second call returns nothing.
+        """
+        if self._is_closed:
+            return []
+        events = self._lane.close(incomplete=True)
+        self._note(events)
+        if history is not None:
+            events += self._correction(history, before, end)
+        events += self._end_activities(end)
+        events += self._end_step()
+        events.append(self._terminal(end))
+        self._is_closed = True
+        return [event_entry(event, self._run.run_id) for event in events]
+
+    def _events_of(self, event: agent.AgentEvent) -> list[ag.BaseEvent]:
+        match event:
+            case agent.TextDelta():
+                return self._lane.text(event.message_id, event.delta)
+            case agent.ReasoningDelta():
+                if not self._shown.reasoning:
+                    return []
+                return self._lane.reasoning(event.message_id, event.delta)
+            case agent.ToolCallOpened():
+                return self._lane.open_call(event.message_id, event.call_id, event.name)
+            case agent.ToolCallArgs():
+                return self._lane.args(event.call_id, event.delta)
+            case agent.ToolCallClosed():
+                return self._lane.close_call(event.call_id)
+            case agent.ToolFinished():
+                return [*self._lane.close_call(event.call_id), self._result(event.message)]
+            case agent.IterationStarted():
+                return self._begin_step(f"iteration-{event.index + 1}")
+            case agent.CallStarted():
+                model = event.request.options.model or event.model.name
+                self._models[event.message_id] = (event.model.provider, model)
+            case agent.CallFinished():
+                return self._end_reply(event)
+            case agent.TurnEnded():
+                return self._answer(event)
+        return []
+
+    def _end_reply(self, event: agent.CallFinished) -> list[ag.BaseEvent]:
+        provider, model = self._models.get(event.message_id, ("", ""))
+        self.add_usage(provider, model, event.usage)
+        return self._lane.close(incomplete=event.error is not None)
+
+    def _answer(self, event: agent.TurnEnded) -> list[ag.BaseEvent]:
+        """Show the answer that a filter gave in the model's place: nothing of it was streamed."""
+        result = event.result
+        is_said = result.return_direct or not result.text.strip()
+        if result.status != "completed" or is_said:
+            return []
+        message_id = (result.message.id if result.message else None) or ""
+        if self._sent.has_text(message_id, result.text):
+            return []
+        message_id = message_id or self._ids.new("msg")
+        return self._lane.text(message_id, result.text) + self._lane.close()
+
+    def _result(self, message: Message) -> ag.BaseEvent:
+        call_id = message.tool_call_id or ""
+        self._sent.result(call_id)
+        is_plain = message.outcome in (None, "ok", "replied")
+        return ag.ToolCallResultEvent(
+            message_id=message.id or "",
+            tool_call_id=call_id,
+            content=result_content(message, self._shown),
+            role="tool",
+            metadata=None if is_plain else {"backscroll": {"outcome": message.outcome}},
+        )
+
+    def _begin_step(self, name: str) -> list[ag.BaseEvent]:
+        events = self._lane.close() + self._end_step()
+        if self._timeline == "off":
+            return events
+        self._step = name
+        return [*events, ag.StepStartedEvent(step_name=name)]
+
+    def _end_step(self) -> list[ag.BaseEvent]:
+        name, self._step = self._step, ""
+        return [ag.StepFinishedEvent(step_name=name)] if name else []
+
+    def _correction(
+        self, history: Sequence[Message], before: int, end: RunEnd
+    ) -> list[ag.BaseEvent]:
+        """Return results that were stored unseen, and a snapshot where clients saw otherwise."""
+        own = history[before:]
+        events = [self._result(message) for message in self._sent.missing_results(own)]
+        if end.is_blocked or self._sent.is_stored(own, self._shown.reasoning):
+            return events
+        snapshot = messages_snapshot(
+            history, shown=self._shown, stale_reasoning=self._sent.reasoning_ids()
+        )
+        return [*events, snapshot] if snapshot else events
+
+    def _end_activities(self, end: RunEnd) -> list[ag.BaseEvent]:
+        status = "cancelled" if end.status == "cancelled" else "failed"
+        return [
+            _activity(message_id, kind, {**content, "status": status})
+            for message_id, (kind, content) in self._activities.items()
+            if content.get("status") == "running"
+        ]
+
+    def _terminal(self, end: RunEnd) -> ag.BaseEvent:
+        usage = [
+            ag.TokenUsage(provider=provider or None, model=model or None, **used.to_dict())
+            for (provider, model), used in self._usage.items()
+            if used.to_dict()
+        ]
+        if end.status == "failed":
+            about: dict[str, Any] = {"retryable": True} if end.is_retryable else {}
+            about |= {"request_id": end.request_id} if end.request_id else {}
+            return ag.RunErrorEvent(
+                message=end.message,
+                code=end.code,
+                usage=usage or None,
+                metadata={"backscroll": about} if about else None,
+            )
+        outcome: ag.RunFinishedSuccessOutcome | ag.RunFinishedCancelledOutcome
+        if end.status == "cancelled":
+            outcome = ag.RunFinishedCancelledOutcome()
+        else:
+            outcome = ag.RunFinishedSuccessOutcome(pending_tool_call_ids=list(end.pending) or None)
+        return ag.RunFinishedEvent(
+            thread_id=self._run.thread_id,
+            run_id=self._run.run_id,
+            result=end.result,
+            outcome=outcome,
+            usage=usage or None,
+        )
+
+    def _entries(self, events: Iterable[ag.BaseEvent]) -> list[NewEntry]:
+        listed = list(events)
+        self._note(listed)
+        return [event_entry(event, self._run.run_id) for event in listed]
+
+    def _note(self, events: Iterable[ag.BaseEvent]) -> None:
+        """Remember what clients were sent of the replies."""
+        for event in events:
+            match event:
+                case ag.TextMessageContentEvent() | ag.ReasoningMessageContentEvent():
+                    self._sent.text(event.message_id, event.delta)
+                case ag.ToolCallStartEvent():
+                    self._sent.call(event.tool_call_id, event.parent_message_id or "")
+                case ag.ToolCallArgsEvent():
+                    self._sent.args(event.tool_call_id, event.delta)
+
+
+def _activity(message_id: str, kind: str, content: Mapping[str, Any]) -> ag.BaseEvent:
+    return ag.ActivitySnapshotEvent(
+        message_id=message_id, activity_type=kind, content=dict(content)
+    )
