@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from backscroll.kernel.message import Message
+from backscroll.compaction.canon_forms import is_made_up
+from backscroll.kernel.content import text_of
+from backscroll.kernel.message import Message, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +15,7 @@ class Group:
     """A run of messages, H[start:end], that stands or falls together.
 
     `is_open` says that one of its calls still waits for its result; `results` are the indexes of
-    the tool messages in it.
+    the tool messages that answer calls of the group.
     """
 
     start: int
@@ -22,15 +24,121 @@ class Group:
     results: tuple[int, ...] = ()
 
 
+@dataclass(slots=True)
+class _Bond:
+    """An assistant message, the results of its calls, and the calls without one."""
+
+    start: int
+    results: list[int]
+    unanswered: list[str]
+    answered_by: list[tuple[str, int]]
+
+    @property
+    def end(self) -> int:
+        return max(self.results, default=self.start) + 1
+
+
 def find_groups(
     history: Sequence[Message], pending: Collection[str] = frozenset()
 ) -> tuple[Group, ...]:
     """Partition a history into groups; `pending` are the ids of calls that wait for answers."""
-    raise NotImplementedError
+    bonds = _bind(history)
+    last_user = _newest(history, lambda message: message.role is Role.USER)
+    groups: list[Group] = []
+    for start, end in _spans(history, bonds):
+        inside = [bonds[i] for i in range(start, end) if i in bonds]
+        results = tuple(sorted(i for bond in inside for i in bond.results))
+        is_open = any(_waits(bond, history, pending, last_user) for bond in inside)
+        groups.append(Group(start, end, is_open, results))
+    return tuple(groups)
 
 
 def always_kept(
     history: Sequence[Message], groups: Sequence[Group], pinned: Collection[str] = frozenset()
 ) -> Mapping[int, str]:
     """Return the indexes of what is always sent, each with the reason; `pinned` are message ids."""
-    raise NotImplementedError
+    kept: dict[int, str] = {}
+    for number, group in enumerate(groups):
+        span = range(group.start, group.end)
+        if pinned and any(history[i].id in pinned for i in span):
+            kept.update(dict.fromkeys(span, "pinned"))
+        elif group.is_open:
+            kept.update(dict.fromkeys(span, "waits for a result"))
+        elif number == len(groups) - 1:
+            kept.update(dict.fromkeys(span, "newest"))
+    for index in newest_user_messages(history):
+        kept.setdefault(index, "newest user message")
+    for index, message in enumerate(history):
+        if message.role is Role.SYSTEM:
+            kept[index] = "system message"
+    return kept
+
+
+def newest_user_messages(history: Sequence[Message]) -> tuple[int, ...]:
+    """Return the index of the newest user message, and of the newest that a person sent.
+
+    They differ where a filter answered for the user, as validation does with its feedback.
+    """
+    newest = _newest(history, lambda message: message.role is Role.USER)
+    said = _newest(history, lambda message: message.role is Role.USER and message.origin is None)
+    return tuple(sorted({index for index in (newest, said) if index >= 0}))
+
+
+def _bind(history: Sequence[Message]) -> dict[int, _Bond]:
+    """Give each result to the nearest earlier assistant message that still needs it."""
+    bonds: dict[int, _Bond] = {}
+    waiting: dict[str, list[int]] = {}
+    for index, message in enumerate(history):
+        if message.tool_calls:
+            ids = [call.id for call in message.tool_calls]
+            bonds[index] = _Bond(index, [], ids, [])
+            for call_id in ids:
+                waiting.setdefault(call_id, []).append(index)
+        elif message.role is Role.TOOL and waiting.get(message.tool_call_id or ""):
+            call_id = message.tool_call_id or ""
+            bond = bonds[waiting[call_id].pop()]
+            bond.results.append(index)
+            bond.unanswered.remove(call_id)
+            bond.answered_by.append((call_id, index))
+    return bonds
+
+
+def _spans(history: Sequence[Message], bonds: Mapping[int, _Bond]) -> Iterator[tuple[int, int]]:
+    """Yield the runs that are closed under all bonds, in order."""
+    start = 0
+    while start < len(history):
+        end, index = start + 1, start
+        while index < end:
+            if index in bonds:
+                end = max(end, bonds[index].end)
+            if _leads(history, index):
+                end = max(end, index + 2)
+            index += 1
+        yield start, end
+        start = end
+
+
+def _leads(history: Sequence[Message], index: int) -> bool:
+    """Say whether a message holds only reasoning and the calling one comes right after it."""
+    message = history[index]
+    if message.role is not Role.ASSISTANT or message.tool_calls or index + 1 == len(history):
+        return False
+    only_reasoning = (
+        bool(message.reasoning or message.blocks) and not text_of(message.for_model()).strip()
+    )
+    return only_reasoning and bool(history[index + 1].tool_calls)
+
+
+def _waits(
+    bond: _Bond, history: Sequence[Message], pending: Collection[str], last_user: int
+) -> bool:
+    """Say whether a call of this message has no real result yet and may still get one."""
+    missing = bond.unanswered + [
+        call_id for call_id, index in bond.answered_by if is_made_up(history[index])
+    ]
+    return any(call_id in pending or last_user < bond.start for call_id in missing)
+
+
+def _newest(history: Sequence[Message], matches: Callable[[Message], bool]) -> int:
+    """Return the index of the newest message that matches, -1 if there is none."""
+    return next((i for i in range(len(history) - 1, -1, -1) if matches(history[i])), -1)
