@@ -1,0 +1,274 @@
+"""One batch: the calls of one assistant message are run, or answered without running."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+from backscroll.agent.context import apply_writes
+from backscroll.agent.events import ToolFinished, ToolStarted
+from backscroll.agent.executors import SequentialExecutor
+from backscroll.agent.reporter import Reporter
+from backscroll.agent.tool_run import ToolRun, readable
+from backscroll.agent.unrunnable import unrunnable
+from backscroll.kernel.client import ChatClient, Job, ToolExecutor, failed
+from backscroll.kernel.errors import Never, SinkError, ToolFailure, classify_failure
+from backscroll.kernel.message import Message, ToolCall
+from backscroll.kernel.ports import CancelToken
+from backscroll.kernel.request import Note, ToolResponse
+from backscroll.kernel.tool import Slot, Tool, ToolSet
+from backscroll.kernel.turn import ToolRecord
+
+GRACE_S = 2.0
+"""How long running coroutines may clean up after a cancel."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What came of the calls of one assistant message, in call order.
+
+    `error` is what broke the batch after calls had run; calls that never began are then missing.
+    """
+
+    messages: tuple[Message, ...]
+    records: tuple[ToolRecord, ...]
+    context: Mapping[str, Any]
+    written: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
+    error: Exception | None = None
+
+    @property
+    def failures(self) -> tuple[ToolFailure, ...]:
+        """The failures, in call order."""
+        return tuple(record.failure for record in self.records if record.failure is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Tooling:
+    """What a batch runs with, the same for every batch of a turn."""
+
+    client: ChatClient
+    tools: ToolSet
+    executor: ToolExecutor
+    slots: Mapping[str, Slot] = field(default_factory=dict)
+    cancel: CancelToken = field(default_factory=CancelToken)
+    reporter: Reporter | None = None
+
+
+async def execute_batch(
+    tooling: Tooling,
+    calls: Sequence[ToolCall],
+    context: Mapping[str, Any],
+    *,
+    message_id: str = "",
+    is_cut: bool = False,
+    answers: Mapping[str, ToolResponse] = MappingProxyType({}),
+) -> Batch:
+    """Run the calls of one assistant message and return what came of them, in call order.
+
+    `answers` are results decided beforehand, by call id; `is_cut` says that the reply reached its
+    length limit. One failure never stops the others; a cancel ends the batch within two seconds.
+    """
+    work = _Work(tooling, context, message_id)
+    runs = [ToolRun(call, tooling.client.ids.new("msg")) for call in calls]
+    broken: Exception | None = None
+    try:
+        for run in runs:
+            answer = answers.get(run.call.id) or unrunnable(
+                run.call, tooling.tools, tooling.client.texts, is_cut
+            )
+            if answer is not None:
+                await work.finish(run, answer)
+        await work.run([run for run in runs if run.response is None])
+    except SinkError as error:
+        broken = error
+        work.abandon(runs)
+    done = [run for run in runs if run.response is not None]
+    writes = [run.writes for run in done]
+    folded: dict[str, Any] = dict(context)
+    conflicts: tuple[str, ...] = ()
+    try:
+        folded, conflicts = apply_writes(context, writes, tooling.slots)
+    except Exception as error:  # a reducer is the application's; what ran is kept all the same
+        broken = broken or error
+    return Batch(
+        tuple(run.message for run in done),
+        tuple(run.record for run in done),
+        MappingProxyType(folded),
+        tuple(dict.fromkeys(name for row in writes for name in row or ())),
+        conflicts,
+        broken,
+    )
+
+
+async def run_tools(
+    client: ChatClient, calls: Sequence[ToolCall], context: Mapping[str, Any]
+) -> Batch:
+    """Run calls for a hand-written loop: no gate, always in order."""
+    executor = client.executor or SequentialExecutor()
+    try:
+        tooling = Tooling(client, client.tools, _InOrder(executor))
+        return await execute_batch(tooling, calls, context)
+    finally:
+        if client.executor is None:
+            await executor.aclose()
+
+
+class _InOrder:
+    """An executor that runs every batch in order."""
+
+    def __init__(self, inner: ToolExecutor) -> None:
+        self._inner, self.timeout_s = inner, inner.timeout_s
+
+    async def run(self, jobs: Sequence[Job], *, serial: bool) -> list[ToolResponse]:
+        return await self._inner.run(jobs, serial=True)
+
+    async def call(self, function: Callable[[], Any]) -> Any:
+        return await self._inner.call(function)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The calls of a batch that run, and how they end."""
+
+    tooling: Tooling
+    context: Mapping[str, Any]
+    message_id: str
+
+    async def run(self, runs: Sequence[ToolRun]) -> None:
+        """Give every call a result: its own, or, after a cancel, one that says what happened."""
+        if runs and not self.tooling.cancel.cancelled:
+            await self._until_cancelled(runs)
+        for run in runs:
+            if run.response is None:
+                await self.finish(run, self._unfinished(run))
+                await self._tell_of_thread(run)
+
+    async def finish(self, run: ToolRun, response: ToolResponse) -> None:
+        """Give a call its result, once; one event says so."""
+        if run.response is not None:
+            return
+        run.response = readable(response, self.tooling.client.texts)
+        reporter = self.tooling.reporter
+        if reporter is not None:
+            await reporter.send(
+                ToolFinished(
+                    **reporter.scope,
+                    call_id=run.call.id,
+                    message=run.message,
+                    outcome=run.done.outcome,
+                    failure=run.done.error,
+                    duration_s=run.duration_s,
+                )
+            )
+
+    def abandon(self, runs: Sequence[ToolRun]) -> None:
+        """Say of calls that had begun when the batch broke that their outcome is open."""
+        for run in runs:
+            if run.has_begun and run.response is None:
+                run.response = self._unfinished(run)
+
+    async def _until_cancelled(self, runs: Sequence[ToolRun]) -> None:
+        """Schedule the calls; return when they are done, or soon after a cancel."""
+        jobs = [Job(self._tool(run), partial(self._one, run)) for run in runs]
+        serial = any(job.tool.info.serial for job in jobs)
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(_waiting(self.tooling.executor, jobs, serial))
+        grace = loop.create_future()
+
+        def stop() -> None:
+            task.cancel()
+            loop.call_later(GRACE_S, grace.cancel)
+
+        remove = self.tooling.cancel.on_cancel(stop)
+        try:
+            await asyncio.wait([task, grace], return_when=asyncio.FIRST_COMPLETED)
+            if task.done() and not task.cancelled():
+                await self._settle(runs, task.exception())
+        finally:
+            remove()
+            grace.cancel()
+            if not task.done():
+                task.cancel()
+                task.add_done_callback(_forget)
+
+    async def _settle(self, runs: Sequence[ToolRun], error: BaseException | None) -> None:
+        if error is None:
+            return
+        if isinstance(error, (*Never.CONTAINED, SinkError)) or not isinstance(error, Exception):
+            raise error
+        # The executor itself failed: so does each call it has not run.
+        for run in runs:
+            await self.finish(run, failed(classify_failure(error), self.tooling.client.texts))
+
+    async def _one(self, run: ToolRun) -> ToolResponse:
+        clock, reporter = self.tooling.client.clock, self.tooling.reporter
+        run.has_begun = True
+        began = clock.monotonic()
+        if reporter is not None:
+            await reporter.send(
+                ToolStarted(
+                    **reporter.scope,
+                    call_id=run.call.id,
+                    name=run.call.name,
+                    args=run.call.args or {},
+                    attempt=1,
+                )
+            )
+        response = await self._tries(run)
+        run.duration_s = clock.monotonic() - began
+        await self.finish(run, response)
+        return response
+
+    async def _tries(self, run: ToolRun) -> ToolResponse:
+        """Run the whole tool chain, again after a transient failure if the tool declares it."""
+        retry = self._tool(run).info.retry
+        while True:
+            run.attempts += 1
+            response = await self.tooling.client.call_tool(
+                run.call.name,
+                run.call.args,
+                self.context,
+                tools=self.tooling.tools,
+                call_id=run.call.id,
+                message_id=self.message_id,
+                cancel=self.tooling.cancel,
+                observer=self.tooling.reporter,
+            )
+            is_transient = response.error is not None and response.error.kind == "transient"
+            if retry is None or not is_transient or run.attempts > retry.max_retries:
+                return response
+            delay = retry.initial_delay_s * 2 ** (run.attempts - 1)
+            await self.tooling.client.clock.sleep(delay)
+
+    def _unfinished(self, run: ToolRun) -> ToolResponse:
+        texts = self.tooling.client.texts
+        template = texts.interrupted if run.has_begun else texts.not_started
+        return ToolResponse(template.format(name=run.call.name), outcome="cancelled")
+
+    async def _tell_of_thread(self, run: ToolRun) -> None:
+        reporter = self.tooling.reporter
+        if reporter is not None and run.has_begun and not self._tool(run).is_async:
+            await reporter.report(Note("tool_abandoned", f"{run.call.name}: its thread goes on"))
+
+    def _tool(self, run: ToolRun) -> Tool:
+        tool = self.tooling.tools.get(run.call.name)
+        assert tool is not None
+        return tool
+
+
+async def _waiting(executor: ToolExecutor, jobs: Sequence[Job], serial: bool) -> None:
+    await executor.run(jobs, serial=serial)
+
+
+def _forget(task: asyncio.Future[Any]) -> None:
+    """Take note of how a task ended that nobody waits for any longer."""
+    if not task.cancelled():
+        task.exception()
