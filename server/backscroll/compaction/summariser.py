@@ -43,6 +43,7 @@ class SummaryDraft:
     model: str | None = None
     has_calls: bool = False
     refused: bool = False
+    provider: str | None = None
 
 
 class Summariser(Protocol):

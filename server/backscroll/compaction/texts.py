@@ -70,6 +70,9 @@ class CompactionTexts:
     )
     media_stub: str = "[{media_type} left out here, #{ref}]"
     summary_frame: str = _SUMMARY_FRAME
+    recall_hint: str = (
+        " Entries end with a reference such as #12; the tool recall shows the full text behind it."
+    )
     facts_headings: tuple[str, ...] = (
         "Standing instructions and decisions",
         "Ledger",

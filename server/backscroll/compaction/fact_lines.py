@@ -1,0 +1,130 @@
+"""What the rules find in a tool result: its lines, which of them are rows, and the hits."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from backscroll.compaction.fact_rules import FactRule
+from backscroll.compaction.tags import clean_line
+
+ROWS_FROM = 3
+ROWS_OF_ONE_SHAPE = 2
+ENTRIES = 6
+SALIENT_LINES = 4
+SALIENT_WIDTH = 160
+_LONG_LINE = 120
+
+# A shape tells numbers, words with digits and words apart, and takes a run of words for one word.
+_TOKEN = r"[\w./@+~-]"
+_NUMBERS = re.compile(rf"(?<!{_TOKEN})[-+]?\d{{1,6}}(?:[.,:]\d++)*+%?(?!{_TOKEN})")
+_MIXED = re.compile(rf"(?<!{_TOKEN})(?:[^\W\d]|[./@+~-])*+\d{_TOKEN}*+")
+_WORDS = re.compile(rf"{_TOKEN}++")
+_WORD_RUNS = re.compile("\x02(?:[ \t,]++\x02)++")
+_BLANKS = re.compile(r"[ \t]++")
+_JSON_STEPS = re.compile(r"(?<=[,{}\[\]])(?=[\"{\[])")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A line of a result in which a rule found something, at line[start:end]."""
+
+    rule: FactRule
+    line: str
+    start: int
+    end: int
+    number: int
+
+
+def split_lines(body: str) -> list[str]:
+    """Return the lines of a result; JSON written on one line is taken member by member."""
+    lines: list[str] = []
+    for line in body.splitlines():
+        if len(line) > _LONG_LINE and line.lstrip()[:1] in ("{", "["):
+            lines += [step.strip("{}[],") for step in _JSON_STEPS.split(line)]
+        else:
+            lines.append(line.strip())
+    return lines
+
+
+def shapes(lines: Sequence[str]) -> list[str]:
+    """Return the shape of each line: what rows of one log or table have in common."""
+    text = "\n".join(lines)
+    text = _NUMBERS.sub("\x00", text)
+    text = _MIXED.sub("\x01", text)
+    text = _WORDS.sub("\x02", text)
+    text = _WORD_RUNS.sub("\x02", text)
+    return _BLANKS.sub(" ", text).split("\n")
+
+
+def result_hits(body: str, rules: Sequence[FactRule]) -> list[Hit]:
+    """Return the lines of a result that rules of source `result` match, each by its best rule.
+
+    Rows are left out, but for rules that read rows. Order is that of the lines.
+    """
+    rules = sorted((rule for rule in rules if "result" in rule.sources), key=lambda r: r.rank)
+    row_rules = [rule for rule in rules if rule.rows]
+    lines = split_lines(body)
+    if not lines:
+        return []
+    line_shapes = shapes(lines)
+    counts = Counter(line_shapes)
+    taken: Counter[str] = Counter()
+    hits: list[Hit] = []
+    for number, (line, shape) in enumerate(zip(lines, line_shapes, strict=True)):
+        if not line:
+            continue
+        is_row = counts[shape] >= ROWS_FROM
+        hit = _first_hit(line, number, row_rules if is_row else rules)
+        if hit is None or (hit.rule.rows and taken[shape] >= ROWS_OF_ONE_SHAPE):
+            continue
+        taken[shape] += hit.rule.rows
+        hits.append(hit)
+    return hits
+
+
+def best_hits(hits: Sequence[Hit], limit: int) -> list[Hit]:
+    """Return the hits of best rank, up to a limit, in their old order."""
+    best = sorted(hits, key=lambda hit: (hit.rule.rank, hit.number))[:limit]
+    return sorted(best, key=lambda hit: hit.number)
+
+
+def window(line: str, start: int, end: int, left: int, right: int) -> str:
+    """Return the part of a line around a hit, cut at blanks where there are some."""
+    low, high = max(0, start - left), min(len(line), end + right)
+    if low > 0:
+        blank = line.find(" ", low - 1, start)
+        low = blank + 1 if blank >= 0 else low
+    if high < len(line):
+        blank = line.rfind(" ", end, high + 1)
+        high = blank if blank >= 0 else high
+    return line[low:high].strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Salient:
+    """A line that is kept of a shortened result, and its rank; 1 is the best."""
+
+    text: str
+    rank: int
+
+
+def salient_lines(body: str, rules: Sequence[FactRule]) -> tuple[Salient, ...]:
+    """Return the few lines worth keeping of a result, in their old order."""
+    out: list[Salient] = []
+    for hit in best_hits(result_hits(body, rules), SALIENT_LINES):
+        room = max(0, SALIENT_WIDTH - (hit.end - hit.start)) // 2
+        text = clean_line(window(hit.line, hit.start, hit.end, room, room))[:SALIENT_WIDTH]
+        if text:
+            out.append(Salient(text, hit.rule.rank))
+    return tuple(out)
+
+
+def _first_hit(line: str, number: int, rules: Sequence[FactRule]) -> Hit | None:
+    for rule in rules:
+        match = rule.pattern.search(line)
+        if match is not None:
+            return Hit(rule, line, match.start(), match.end(), number)
+    return None
