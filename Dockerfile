@@ -13,7 +13,8 @@ RUN useradd --system --uid 10001 --home-dir /data --no-create-home backscroll \
 COPY --from=build /opt/backscroll /opt/backscroll
 ENV PATH=/opt/backscroll/bin:$PATH PYTHONUNBUFFERED=1
 
-# Binding to all interfaces is refused without authentication: configure it by the environment.
+# Binding to all interfaces is refused without authentication. Until there is any to configure,
+# run with `-e BACKSCROLL_HOST=127.0.0.1 --network host`.
 # BACKSCROLL_REDIS_URL names a Redis; without it the embedded server keeps its data in /data.
 ENV BACKSCROLL_HOST=0.0.0.0 BACKSCROLL_PORT=8000 BACKSCROLL_DATA_DIR=/data
 USER backscroll
