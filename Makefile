@@ -64,7 +64,7 @@ redis:
 
 check: $(VENV)/dev
 	$(BIN)/ruff format --check -q .
-	$(BIN)/ruff check -q .
+	$(BIN)/ruff check -q --output-format concise .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/codespell
