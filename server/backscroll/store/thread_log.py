@@ -35,6 +35,15 @@ class Appended:
 
 
 @dataclass(frozen=True, slots=True)
+class RunLease:
+    """The right to write a run: worthless once the thread's fence is another one."""
+
+    thread: ThreadKey
+    run: str
+    fence: int
+
+
+@dataclass(frozen=True, slots=True)
 class LogHead:
     """The state of a log: its numbers, and whose run is active until when, if one is."""
 
@@ -146,7 +155,11 @@ class ThreadLog:
         names = list(LogHead.__dataclass_fields__)
         with store_errors("read the head of a log"):
             values = await self.clients.read.hmget(self.keys.meta(thread), names)
-        found = {n: v.decode() for n, v in zip(names, values, strict=True) if v is not None}
+        found = {
+            name: value.decode("utf-8", "surrogatepass")
+            for name, value in zip(names, values, strict=True)
+            if value is not None
+        }
         numbers = ("seq", "floor", "time", "fence", "lease")
         return LogHead(**{n: int(v) if n in numbers else v for n, v in found.items()})  # type: ignore[arg-type]
 
@@ -174,6 +187,12 @@ class ThreadLog:
         with store_errors("read the state"):
             found: bytes | None = await self.clients.read.get(self.keys.state(thread))
         return found
+
+    async def now(self) -> int:
+        """Return the time of Redis in milliseconds, the only clock of the log."""
+        with store_errors("read the time"):
+            seconds, micros = await self.clients.read.time()
+        return int(seconds) * 1000 + int(micros) // 1000
 
     def pack(self, entries: Iterable[NewEntry]) -> list[Argument]:
         """Return entries as script arguments, in the name of this worker."""
@@ -215,5 +234,6 @@ def new_epoch() -> str:
 
 def pack(value: Any) -> bytes:
     """Return a value as the scripts read it (Any: lists and maps of text, bytes and numbers)."""
-    packed: bytes = msgpack.packb(value, unicode_errors="surrogatepass")
+    # Redis's own reader of msgpack knows no type for bytes apart from text.
+    packed: bytes = msgpack.packb(value, use_bin_type=False, unicode_errors="surrogatepass")
     return packed
