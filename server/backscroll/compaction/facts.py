@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -57,6 +58,12 @@ class FactReader:
         self._headings = (texts or CompactionTexts()).facts_headings
         self._rules = tuple(rules)
         self._scanned: Memo[tuple[tuple[Found, int], ...]] = Memo(20_000)
+
+    def under(self, sizes: Sizes) -> FactReader:
+        """Return the reader for another model, with the same memory."""
+        other = copy.copy(self)
+        other._sizes = sizes
+        return other
 
     def block(
         self,

@@ -90,7 +90,7 @@ class CompactionTexts:
             message = f"facts_headings: expected 3 texts, got {len(self.facts_headings)}"
             raise AssemblyError("invalid_text", message, "facts_headings")
 
-    def fill(self, name: str, **values: object) -> str:
-        """Return one text with its placeholders filled by name."""
-        template: str = getattr(self, name)
+    def fill(self, key: str, /, **values: object) -> str:
+        """Return the text of a key with its placeholders filled by name."""
+        template: str = getattr(self, key)
         return template.format(**values)
