@@ -88,6 +88,15 @@ class Shaper:
             made = message
         return Shape(message) if made is message else Shape(made, "placeholder", "before the mark")
 
+    def cut(self, message: Message, ref: int | None, allowed: int) -> Shape:
+        """Return a message of any role with its text cut to `allowed` tokens; files stay.
+
+        A message with `blocks` is returned as it is.
+        """
+        made = self._remember("cut", message, ref, allowed, self._cut)
+        why = f"larger than {allowed} tokens"
+        return Shape(message) if made is message else Shape(made, "truncated", why)
+
     def cut_text(self, text: str, ref: int | None, allowed: int) -> str:
         """Return a text cut to `allowed` tokens: head, marker, salient lines of the middle, tail.
 
@@ -102,9 +111,7 @@ class Shaper:
             why = f"arguments above the cap of {limits.group_cap} tokens"
             return Shape(message) if made is message else Shape(made, "truncated", why)
         if message.role is Role.TOOL and message.name not in self._exclude:
-            made = self._remember("cut", message, ref, level, self._cut)
-            why = f"larger than the cap of {level} tokens"
-            return Shape(message) if made is message else Shape(made, "truncated", why)
+            return self.cut(message, ref, level)
         return Shape(message)
 
     def _level(self, messages: Sequence[Message], limits: Limits) -> int:
@@ -174,10 +181,10 @@ class Shaper:
         return _with(message, stub_media(message.for_model(), ref, self._texts))
 
     def _cut(self, message: Message, ref: int | None, allowed: int) -> Message:
-        """Cut the text of a result; what else it holds stays behind it."""
+        """Cut the text of a message; what else it holds stays behind it."""
         content = message.for_model()
         text = text_of(content)
-        cut = self.cut_text(text, ref, allowed)
+        cut = text if message.blocks is not None else self.cut_text(text, ref, allowed)
         if cut == text:
             return message
         if isinstance(content, tuple):
