@@ -6,9 +6,11 @@ and rebuilt from the threads when they are lost.
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
+from backscroll.kernel.errors import StoreError
 from backscroll.store.connection import RedisClients, store_errors
 from backscroll.store.keys import Keys, ThreadKey
 from backscroll.store.scripts import Script
@@ -16,6 +18,8 @@ from backscroll.store.scripts import Script
 TOUCH_EVERY_MS = 1000
 RUN_CLAIM_MS = 30_000
 _REMEMBERED = 10_000
+
+logger = logging.getLogger(__name__)
 
 _CLAIM_RUN = Script("claim_run")
 _MARK_LEASE = Script("mark_lease")
@@ -30,18 +34,25 @@ class Indexes:
         self._touched: OrderedDict[ThreadKey, int] = OrderedDict()
 
     async def touch(self, thread: ThreadKey, time: int, *, now: bool = False) -> None:
-        """Note a thread's last activity; unless `now`, at most once a second per thread."""
-        if not now and time - self._touched.get(thread, 0) < TOUCH_EVERY_MS:
+        """Note a thread's last activity; unless `now`, at most once a second per thread.
+
+        What it follows has happened, so a failure is only logged: the next one makes up for it.
+        """
+        if not now and time - self._touched.get(thread, -TOUCH_EVERY_MS) < TOUCH_EVERY_MS:
             return
         self._touched[thread] = time
         self._touched.move_to_end(thread)
         if len(self._touched) > _REMEMBERED:
             self._touched.popitem(last=False)
-        async with self._clients.write.pipeline(transaction=False) as pipe:
-            for name in (self._keys.threads(), self._keys.threads(thread.owner)):
-                pipe.zadd(name, {thread.key: time}, gt=True)
+        try:
             with store_errors("note a thread's activity"):
-                await pipe.execute()
+                async with self._clients.write.pipeline(transaction=False) as pipe:
+                    for name in (self._keys.threads(), self._keys.threads(thread.owner)):
+                        pipe.zadd(name, {thread.key: time}, gt=True)
+                    await pipe.execute()
+        except StoreError as error:
+            self._touched.pop(thread, None)
+            logger.warning("%s", error)
 
     async def page(
         self, owner: str | None, before: tuple[int, str] | None, limit: int
@@ -78,9 +89,13 @@ class Indexes:
         return ThreadKey.from_key(holder.decode())
 
     async def keep_run(self, thread: ThreadKey, run_id: str) -> None:
-        """Let a run id lead to its thread for good."""
-        with store_errors("keep a run id"):
-            await self._clients.write.set(self._keys.run_index(thread.owner, run_id), thread.key)
+        """Let a run id lead to its thread for good; a failure is only logged, as for `touch`."""
+        name = self._keys.run_index(thread.owner, run_id)
+        try:
+            with store_errors("keep a run id"):
+                await self._clients.write.set(name, thread.key)
+        except StoreError as error:
+            logger.warning("%s", error)
 
     async def find_run(self, owner: str, run_id: str) -> ThreadKey | None:
         """Return the thread a run id leads to."""
