@@ -69,7 +69,26 @@ def goal_text(text: str) -> str:
 
 def sentences(text: str) -> list[str]:
     """Return the sentences of a text, each as one clean line."""
-    return [line for part in _SENTENCE_END.split(text) if (line := clean_line(part))]
+    return [line for part in split_sentences(text) if (line := clean_line(part))]
+
+
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of a text, word for word."""
+    return [part.strip() for part in _SENTENCE_END.split(text) if part.strip()]
+
+
+def match_sentence(sentence: str, source: str, rules: Sequence[FactRule]) -> Found | None:
+    """Return the fact that the best rule makes of a sentence."""
+    for rule in sorted(rules, key=lambda rule: rule.rank):
+        match = rule.pattern.search(sentence) if source in rule.sources else None
+        if match is None:
+            continue
+        room = max(0, SENTENCE_CHARS - (match.end() - match.start())) // 2
+        text = sentence
+        if len(sentence) > SENTENCE_CHARS:
+            text = window(sentence, match.start(), match.end(), room, room)[:SENTENCE_CHARS]
+        return Found(rule.name, rule.cls, _key(rule, match, text), text, rule.share)
+    return None
 
 
 def _said_by_user(text: str, rules: Sequence[FactRule]) -> Iterator[Found]:
@@ -77,7 +96,7 @@ def _said_by_user(text: str, rules: Sequence[FactRule]) -> Iterator[Found]:
     left = OTHER_CHARS
     rest: list[str] = []
     for sentence in found:
-        standing = _match(sentence, "user", rules)
+        standing = match_sentence(sentence, "user", rules)
         if standing is not None:
             yield standing
         elif left > 0:
@@ -102,23 +121,9 @@ def _standing(text: str, source: str, rules: Sequence[FactRule]) -> Iterator[Fou
     if not any(rule.pattern.search(text) for rule in wanted):
         return
     for sentence in sentences(text):
-        found = _match(sentence, source, wanted)
+        found = match_sentence(sentence, source, wanted)
         if found is not None:
             yield found
-
-
-def _match(sentence: str, source: str, rules: Sequence[FactRule]) -> Found | None:
-    """Return the fact that the best rule makes of a sentence."""
-    for rule in sorted(rules, key=lambda rule: rule.rank):
-        match = rule.pattern.search(sentence) if source in rule.sources else None
-        if match is None:
-            continue
-        room = max(0, SENTENCE_CHARS - (match.end() - match.start())) // 2
-        text = sentence
-        if len(sentence) > SENTENCE_CHARS:
-            text = window(sentence, match.start(), match.end(), room, room)[:SENTENCE_CHARS]
-        return Found(rule.name, rule.cls, _key(rule, match, text), text, rule.share)
-    return None
 
 
 def _key(rule: FactRule, match: re.Match[str], text: str) -> tuple[str, ...]:

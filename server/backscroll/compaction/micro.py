@@ -97,14 +97,6 @@ class Shaper:
         why = f"larger than {allowed} tokens"
         return Shape(message) if made is message else Shape(made, "truncated", why)
 
-    def cut_text(self, text: str, ref: int | None, allowed: int) -> str:
-        """Return a text cut to `allowed` tokens: head, marker, salient lines of the middle, tail.
-
-        With 0, marker and salient lines remain. A text that is not larger is returned as it is.
-        """
-        full = self._sizes.text(text)
-        return text if full <= allowed else self._cut_text(text, full, ref, allowed)
-
     def _capped(self, message: Message, ref: int | None, level: int, limits: Limits) -> Shape:
         if message.role is Role.ASSISTANT:
             made = self._remember("args", message, ref, limits.group_cap, self._stubbed_args)
@@ -184,9 +176,10 @@ class Shaper:
         """Cut the text of a message; what else it holds stays behind it."""
         content = message.for_model()
         text = text_of(content)
-        cut = text if message.blocks is not None else self.cut_text(text, ref, allowed)
-        if cut == text:
+        full = self._sizes.text(text)
+        if full <= allowed or message.blocks is not None:
             return message
+        cut = self._cut_text(text, full, ref, allowed)
         if isinstance(content, tuple):
             media = (part for part in content if not isinstance(part, TextPart))
             return _with(message, (TextPart(cut), *media))
@@ -203,9 +196,8 @@ class Shaper:
             out = "\n".join([ends.head, marker, *shown, ends.tail])
             if counter.count(out) <= allowed and len(out) < len(text):
                 return out
-        if allowed > 0:
-            found = fit_lines(found, allowed - counter.count(marker), counter)
-        out = "\n".join([marker, *(line.text for line in found)])
+        lines = fit_lines(found, allowed - counter.count(marker), counter)
+        out = "\n".join([marker, *(line.text for line in lines)])
         return out if counter.count(out) < full and len(out) < len(text) else text
 
     def _lines(self, body: str) -> tuple[Salient, ...]:

@@ -13,7 +13,8 @@ from backscroll.kernel.usage import FinishReason, Usage
 LineKind = Literal["user", "assistant", "call", "tool"]
 
 TRANSCRIPT_HEAD = re.compile(
-    r"\[#(?P<ref>\d+|-) (?P<kind>user|assistant|call|tool)(?: (?P<name>[^\]\n]*))?\] "
+    r"^\[#(?P<ref>\d+|-) (?P<kind>user|assistant|call|tool)(?: (?P<name>[^\]\n]*))?\] ",
+    re.MULTILINE,
 )
 """What each entry of a transcript begins with, as `transcript_head` writes it."""
 
