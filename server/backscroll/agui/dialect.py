@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from backscroll.agui.cursor import Cursor
+from backscroll.agui.fit import fit_event, fits
 from backscroll.agui.join import Prelude
+from backscroll.agui.older import older_json
+from backscroll.kernel.canon import canonical_json
 from backscroll.store.entry import Entry
 
 DialectName = Literal["bare", "durable", "sse"]
@@ -13,30 +17,55 @@ DialectName = Literal["bare", "durable", "sse"]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How one kind of reader is written to; texts of one `form` are the same for all of them."""
+    """How one kind of reader of a thread is written to; each text is made without parsing."""
 
     name: DialectName
     thread_id: str
     epoch: str
     is_older: bool = False
+    form: str = field(init=False)
+    """The key under which a text may be shared with other readers of the thread."""
+    _middle: str = field(init=False)
 
-    @property
-    def form(self) -> str:
-        """The key under which a text may be shared with other readers of the thread."""
-        raise NotImplementedError
+    def __post_init__(self) -> None:
+        form = f"{self.name}.{self.epoch}{'.older' if self.is_older else ''}"
+        object.__setattr__(self, "form", form)
+        middle = f'","threadId":{canonical_json(self.thread_id)},"chunk":'
+        object.__setattr__(self, "_middle", middle)
 
     def frame(self, entry: Entry) -> str:
         """Return an entry of kind `event` as a frame."""
-        raise NotImplementedError
+        return self._logged(Cursor(entry.seq, self.epoch), self._told(entry.body.decode()))
 
     def fitted(self, entry: Entry, max_frame: int) -> str | None:
-        """Return a frame that is within the reader's limit, or None when only a resync helps."""
-        raise NotImplementedError
+        """Return a frame within the reader's limit, or None when only a resync helps."""
+        text = self._told(entry.body.decode())
+        short = text if fits(text, max_frame) else fit_event(text, max_frame)
+        return None if short is None else self._logged(Cursor(entry.seq, self.epoch), short)
 
     def prelude(self, prelude: Prelude) -> list[str]:
-        """Return the frames of a prelude; its last one carries the cursor where one can."""
-        raise NotImplementedError
+        """Return the frames of a prelude; the last one carries the cursor of the cut."""
+        told = [self._told(text) for text in prelude.texts]
+        return [*map(self._bare, told[:-1]), self._logged(prelude.cursor, told[-1])]
 
     def synthetic(self, text: str) -> str:
-        """Return a synthetic event as a frame without a cursor."""
-        raise NotImplementedError
+        """Return a synthetic event as a frame, which has no cursor."""
+        return self._bare(self._told(text))
+
+    def _bare(self, text: str) -> str:
+        return f"data: {text}\n\n" if self.name == "sse" else text
+
+    def _told(self, text: str) -> str:
+        return older_json(text) if self.is_older else text
+
+    def _logged(self, cursor: Cursor, text: str) -> str:
+        if self.name == "bare":
+            return text
+        if self.name == "sse":
+            return f"id: {cursor}\ndata: {text}\n\n"
+        return f'{{"id":"{cursor}{self._middle}{text}}}'
+
+
+def is_for_clients(entry: Entry) -> bool:
+    """Say whether clients may see an entry: an event, and nothing else."""
+    return entry.kind == "event"

@@ -60,6 +60,15 @@ class RunEncoder:
         """Say whether the terminal event was made."""
         return self._is_closed
 
+    @property
+    def usage(self) -> list[dict[str, Any]]:
+        """What the run's calls used, one item per provider and model; only known numbers."""
+        return [
+            {"provider": provider, "model": model, **used.to_dict()}
+            for (provider, model), used in self._usage.items()
+            if used.to_dict()
+        ]
+
     def start(
         self,
         echoed: Sequence[Message] = (),

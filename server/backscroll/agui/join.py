@@ -6,13 +6,20 @@ stored: these are synthetic events, made for one connection, with the time of th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from ag_ui import core as ag
+
 from backscroll.agui.cursor import Cursor
+from backscroll.agui.fit import ENVELOPE_BYTES, fit_messages, fits
+from backscroll.agui.lanes import DELTA_CHARS, split_delta
 from backscroll.agui.live_run import Activity, LiveRun
-from backscroll.agui.messages import Shown
+from backscroll.agui.messages import Shown, WireMessage
+from backscroll.agui.pages import page_events
+from backscroll.agui.snapshot import snapshot_of, visible_messages
+from backscroll.agui.wire import event_json, read_event
 from backscroll.kernel.message import Message
 
 NO_RUN = "backscroll-join"
@@ -76,21 +83,115 @@ def idle_prelude(
     max_frame: int | None = None,
 ) -> Prelude:
     """Return the prelude of a thread without a live run; one nobody knows has no messages."""
-    raise NotImplementedError
+    run_id = last.run_id if last else NO_RUN
+    metadata = None
+    if last is not None and last.status != "completed":
+        told = {"status": last.status, **({"code": last.code} if last.code else {})}
+        metadata = {"backscroll": {"last_run": told}}
+    finished = ag.RunFinishedEvent(
+        thread_id=thread.thread_id,
+        run_id=run_id,
+        outcome=ag.RunFinishedSuccessOutcome(pending_tool_call_ids=list(pending) or None),
+        metadata=metadata,
+    )
+    return _prelude(thread, cut, _started(thread, run_id), [finished], max_frame)
 
 
 def live_prelude(thread: Visible, cut: Cut, live: LiveRun, max_frame: int | None = None) -> Prelude:
     """Return the prelude of a thread, or of its run, while that run is live."""
-    raise NotImplementedError
+    started = _started(thread, live.run_id)
+    started.parent_run_id = live.parent_run_id
+    return _prelude(thread, cut, started, list(_open(live, max_frame)), max_frame, live)
 
 
 def ended_prelude(
     thread: Visible, cut: Cut, run_id: str, terminal: bytes, max_frame: int | None = None
 ) -> Prelude:
     """Return the prelude of one run that has ended, closed by its own terminal event."""
-    raise NotImplementedError
+    started = _started(thread, run_id)
+    return _prelude(thread, cut, started, [read_event(terminal)], max_frame)
 
 
 def opening_pair(thread: Visible, held: int, cut: Cut, max_frame: int | None = None) -> OpeningPair:
     """Return the pair for a client that holds the first `held` messages of the history."""
-    raise NotImplementedError
+    whole = visible_messages(thread.history, shown=thread.shown, activities=thread.activities)
+    both = (visible_messages(thread.history[:held], shown=thread.shown), whole)
+    for fit in (list, fit_messages):
+        events = [snapshot_of(fit(messages)) for messages in both]
+        texts = [event_json(event, cut.time) for event in events if event is not None]
+        if all(fits(text, max_frame) for text in texts):
+            return OpeningPair(after=tuple(texts))
+    pages = page_events(thread.thread_id, fit_messages(whole), max_frame or 0)
+    return OpeningPair(before=tuple(event_json(page, cut.time) for page in pages))
+
+
+def _prelude(
+    thread: Visible,
+    cut: Cut,
+    started: ag.RunStartedEvent,
+    ending: Sequence[ag.BaseEvent],
+    max_frame: int | None,
+    live: LiveRun | None = None,
+) -> Prelude:
+    stale = list(live.reasoning) if live else []
+    messages = visible_messages(
+        thread.history, live, shown=thread.shown, activities=thread.activities
+    )
+    pages, snapshot = _fitted(thread.thread_id, messages, stale, cut, max_frame)
+    state = [] if thread.state is None else [ag.StateSnapshotEvent(snapshot=dict(thread.state))]
+    texts = [
+        *pages,
+        event_json(started, cut.time),
+        *snapshot,
+        *(event_json(event, cut.time) for event in [*state, *ending]),
+    ]
+    return Prelude(thread.thread_id, cut.cursor, tuple(texts))
+
+
+def _fitted(
+    thread_id: str,
+    messages: list[WireMessage],
+    stale: Sequence[str],
+    cut: Cut,
+    max_frame: int | None,
+) -> tuple[list[str], list[str]]:
+    """Return the snapshot of messages within the limit: as pages, or as one event."""
+    for fit in (list, fit_messages):
+        snapshot = snapshot_of(fit(messages), stale)
+        if snapshot is None:
+            return [], []
+        text = event_json(snapshot, cut.time)
+        if fits(text, max_frame):
+            return [], [text]
+    pages = page_events(thread_id, fit_messages(messages), max_frame or 0)
+    return [event_json(page, cut.time) for page in pages], []
+
+
+def _started(thread: Visible, run_id: str) -> ag.RunStartedEvent:
+    return ag.RunStartedEvent(
+        thread_id=thread.thread_id, run_id=run_id, protocol_version=ag.PROTOCOL_VERSION
+    )
+
+
+def _open(live: LiveRun, max_frame: int | None) -> Iterator[ag.BaseEvent]:
+    """Yield what is open at the cut, restated whole."""
+    # A character takes at most six bytes of JSON.
+    chars = DELTA_CHARS if max_frame is None else (max_frame - ENVELOPE_BYTES - 1024) // 6
+    yield from (ag.StepStartedEvent(step_name=name) for name in live.steps)
+    if live.predicts is not None:
+        yield ag.CustomEvent(name="PredictState", value=live.predicts)
+    for span, piece in live.reasoning.items():
+        yield ag.ReasoningStartEvent(message_id=span)
+        yield ag.ReasoningMessageStartEvent(message_id=span)
+        for delta in split_delta(piece.whole, chars):
+            yield ag.ReasoningMessageContentEvent(message_id=span, delta=delta)
+    for message_id, piece in live.texts.items():
+        yield ag.TextMessageStartEvent(message_id=message_id, role="assistant")
+        for delta in split_delta(piece.whole, chars):
+            yield ag.TextMessageContentEvent(message_id=message_id, delta=delta)
+    for call_id, piece in live.calls.items():
+        yield ag.ToolCallStartEvent(
+            tool_call_id=call_id, tool_call_name=piece.name, parent_message_id=piece.message_id
+        )
+        for delta in split_delta(piece.whole, chars):
+            yield ag.ToolCallArgsEvent(tool_call_id=call_id, delta=delta)

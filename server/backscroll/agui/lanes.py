@@ -13,10 +13,11 @@ DELTA_CHARS = 65_536
 _INCOMPLETE = {"backscroll": {"incomplete": True}}
 
 
-def split_delta(text: str) -> Iterator[str]:
+def split_delta(text: str, chars: int = DELTA_CHARS) -> Iterator[str]:
     """Yield a text in pieces that fit into one event each; nothing for an empty text."""
-    for at in range(0, len(text), DELTA_CHARS):
-        yield text[at : at + DELTA_CHARS]
+    size = min(chars, DELTA_CHARS)
+    for at in range(0, len(text), size):
+        yield text[at : at + size]
 
 
 class Lane:

@@ -37,7 +37,21 @@ def from_wire(content: WireContent) -> Content:
     """Return AG-UI content in our shape."""
     if isinstance(content, str):
         return clean_text(content)
-    return tuple(_from_part(part) for part in content)
+    return tuple(from_wire_part(part) for part in content)
+
+
+def from_wire_part(part: WirePart) -> Part:
+    """Return one AG-UI part in our shape."""
+    if isinstance(part, ag.TextPart):
+        return TextPart(clean_text(part.text))
+    source = part.source
+    media_type = source.mime_type or _UNSTATED.get(part.type, f"{part.type}/*")
+    extras = _extras(part.metadata)
+    if isinstance(source, ag.DataSource):
+        return FilePart(media_type, data=source.value, **extras)
+    if isinstance(source, ag.UrlSource):
+        return FilePart(media_type, url=source.value, **extras)
+    return FilePart(media_type, handle=source.value, provider=source.provider, **extras)
 
 
 def from_wire_json(value: Any) -> Content:
@@ -71,6 +85,14 @@ def plain_text(content: Content) -> str:
     return "\n".join(placeholder(part) for part in content)
 
 
+def is_same(stored: Content, sent: Content, cut_chars: int) -> bool:
+    """Say whether a client sent back what is stored, also in the shape a small frame gave it."""
+    ours, theirs = _listed(stored), _listed(sent)
+    return len(ours) == len(theirs) and all(
+        _is_same_part(our, their, cut_chars) for our, their in zip(ours, theirs, strict=True)
+    )
+
+
 def cut_text(text: str, limit: int) -> str:
     """Return a text of at most `limit` characters: head and tail, and between them what is left."""
     if len(text) <= limit:
@@ -92,6 +114,18 @@ def cut_content(content: Content, limit: int) -> Content:
     )
 
 
+def _listed(content: Content) -> tuple[Part, ...]:
+    if content is None or isinstance(content, str):
+        return (TextPart(content),) if content else ()
+    return content
+
+
+def _is_same_part(our: Part, their: Part, cut_chars: int) -> bool:
+    if our == their or not isinstance(their, TextPart):
+        return our == their
+    return their.text == cut_text(placeholder(our), cut_chars)
+
+
 def _to_part(part: Part) -> WirePart:
     if not isinstance(part, FilePart):
         return ag.TextPart(text=placeholder(part))
@@ -105,19 +139,6 @@ def _to_part(part: Part) -> WirePart:
         source = ag.FileSource(value=part.handle or "", provider=part.provider, mime_type=mime)
     extras = {name: found for name in _EXTRAS if (found := getattr(part, name)) is not None}
     return _MEDIA[media_kind(part.media_type)](source=source, metadata=extras or None)
-
-
-def _from_part(part: WirePart) -> Part:
-    if isinstance(part, ag.TextPart):
-        return TextPart(clean_text(part.text))
-    source = part.source
-    media_type = source.mime_type or _UNSTATED.get(part.type, f"{part.type}/*")
-    extras = _extras(part.metadata)
-    if isinstance(source, ag.DataSource):
-        return FilePart(media_type, data=source.value, **extras)
-    if isinstance(source, ag.UrlSource):
-        return FilePart(media_type, url=source.value, **extras)
-    return FilePart(media_type, handle=source.value, provider=source.provider, **extras)
 
 
 def _extras(metadata: Any) -> dict[str, str]:  # Any: whatever JSON a page attached

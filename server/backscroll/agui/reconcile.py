@@ -5,12 +5,16 @@ The store is the authority. Nothing here is read or written: the history comes i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from backscroll.agui.client_list import ClientList, classify, without_repeats
+from backscroll.agui.imported import import_messages
 from backscroll.agui.input import RunInput
 from backscroll.agui.options import AgentRules
-from backscroll.kernel.message import Message
+from backscroll.agui.refusal import RequestRefused
+from backscroll.kernel.message import Message, Role, ToolCall, tool_result
 from backscroll.kernel.ports import Ids
 from backscroll.kernel.request import Note
 from backscroll.kernel.texts import Texts
@@ -32,13 +36,14 @@ class Plan:
 
     `store` is to be added to the history in this order; `echo` is the part of it that came from
     the client, `settled` the results among it that we made. `supersede_from` is the index in the
-    live history from which on everything is superseded, before `store` is added. With action
-    `nothing` the run ends at once, `pending` being the calls that wait for the client. `held` is
-    set when the client is behind: how many of the leading messages of `history` its list holds.
+    live history from which on everything is superseded, before `store` is added; `history` is
+    what is live then. With action `nothing` the run ends at once, and `pending` are the calls
+    that wait for the client. `held` is set when the client is behind: how many of the leading
+    messages of `history` its list holds.
     """
 
     action: Action
-    history: tuple[Message, ...]
+    history: tuple[Message, ...] = ()
     store: tuple[Message, ...] = ()
     echo: tuple[Message, ...] = ()
     settled: tuple[Message, ...] = ()
@@ -51,4 +56,199 @@ class Plan:
 
 def reconcile(request: RunInput, stored: Stored, ids: Ids, texts: Texts, rules: AgentRules) -> Plan:
     """Return what the request comes to; raises RequestRefused when it comes to nothing."""
-    raise NotImplementedError
+    sent, notes = without_repeats(request.messages)
+    if not stored.is_known:
+        plan = _import(request, sent, ids, texts, rules)
+    else:
+        plan = _known(request, classify(sent, stored.history, rules), ids, texts)
+    return replace(plan, notes=(*request.notes, *notes, *plan.notes))
+
+
+def _import(
+    request: RunInput, sent: Sequence[Message], ids: Ids, texts: Texts, rules: AgentRules
+) -> Plan:
+    kept = [m for m in sent if m.role is not Role.SYSTEM or rules.accept_system == "keep"]
+    said = [m for m in kept if m.role is not Role.SYSTEM]
+    if request.resume:
+        raise _refuse(request, "not_paused", "nothing of this thread waits for an answer")
+    offered = frozenset(tool.name for tool in request.tools)
+    made = import_messages(kept, offered, ids, texts.no_result)
+    last = said[-1] if said else None
+    if last is not None and last.role is Role.TOOL and last.id not in {m.id for m in made.messages}:
+        raise _unknown_call(request, last)
+    if last is None or last.role is Role.ASSISTANT:
+        raise _nothing(request)
+    settled_ids = {message.id for message in made.settled}
+    action: Action = "run" if last.role is Role.USER else "continue"
+    held = len(made.messages) if request.options.snapshot == "always" else None
+    return Plan(
+        "nothing" if made.pending else action,
+        history=made.messages,
+        store=made.messages,
+        echo=tuple(m for m in made.messages if m.id not in settled_ids),
+        settled=made.settled,
+        pending=tuple(call.id for call in made.pending),
+        is_import=True,
+        held=held,
+    )
+
+
+def _known(request: RunInput, client: ClientList, ids: Ids, texts: Texts) -> Plan:
+    plan = _what_to_do(request, client, ids, texts)
+    base = client.history[: plan.supersede_from]
+    history = (*base, *plan.store)
+    wish = request.options.snapshot
+    behind = wish == "always" or (wish == "auto" and _is_behind(client, len(base)))
+    return replace(
+        plan,
+        history=history,
+        held=_held(history, client) if behind else None,
+        notes=(*client.notes(), *plan.notes),
+    )
+
+
+def _what_to_do(request: RunInput, client: ClientList, ids: Ids, texts: Texts) -> Plan:
+    if client.results or client.new:
+        return _with_news(client, ids, texts, _unasked(request))
+    if request.resume:
+        raise _refuse(request, "not_paused", "nothing of this thread waits for an answer")
+    last = client.last
+    if last is None:
+        return _as_it_stands(request, client, ids, texts)
+    name = last.id or ""
+    if name in client.duplicates:
+        raise _answered(request, client, client.duplicates[name])
+    place = client.known.get(name)
+    if place is not None and client.history[place].role is Role.USER:
+        return _again(request, client, place)
+    if place is not None and client.history[place].role is Role.TOOL:
+        if place < client.batch.asker or client.batch.asker < 0:
+            raise _answered(request, client, place)
+        return _as_it_stands(request, client, ids, texts)
+    if place is None and last.role is Role.TOOL and not _knows_call(client, last):
+        raise _unknown_call(request, last)
+    raise _nothing(request)
+
+
+def _with_news(client: ClientList, ids: Ids, texts: Texts, notes: tuple[Note, ...]) -> Plan:
+    """Plan for a list that brings results or new user messages; calls nobody answered are settled.
+
+    While only results come and some are missing, the run has nothing to do.
+    """
+    batch = client.batch
+    results = [
+        _answer(call, client.results[call.id], texts)
+        for call in batch.pending
+        if call.id in client.results
+    ]
+    missing = [call for call in batch.pending if call.id not in client.results]
+    if missing and not client.new:
+        return Plan(
+            "nothing",
+            store=tuple(results),
+            echo=tuple(results),
+            pending=tuple(call.id for call in missing),
+            notes=notes,
+        )
+    settled = _abandoned([*batch.dangling, *missing], ids, texts)
+    return Plan(
+        "continue" if results else "run",
+        store=(*results, *settled, *client.new),
+        echo=(*results, *client.new),
+        settled=settled,
+        notes=notes,
+    )
+
+
+def _again(request: RunInput, client: ClientList, place: int) -> Plan:
+    """Plan for a list that ends with a user message which is stored: it is answered once more."""
+    asked = client.history[place]
+    if any(message.id == asked.id for message in client.edited):
+        message = f"message {asked.id} is stored with other content; an edit needs an id of its own"
+        raise _refuse(request, "message_conflict", message, messageId=asked.id)
+    if place == len(client.history) - 1:
+        return Plan("run")
+    if not request.options.regenerate:
+        raise _answered(request, client, place + 1)
+    gone = len(client.history) - place - 1
+    text = f"{gone} messages after {asked.id} are superseded: it is answered again"
+    return Plan("run", supersede_from=place + 1, notes=(Note("superseded", text),))
+
+
+def _as_it_stands(request: RunInput, client: ClientList, ids: Ids, texts: Texts) -> Plan:
+    """Plan for a history that ends with a question or with the results of a whole batch."""
+    history, batch = client.history, client.batch
+    if history and history[-1].role is Role.USER:
+        return Plan("run")
+    if not batch.calls or batch.pending or history[-1].role is not Role.TOOL:
+        raise _nothing(request, pending=[call.id for call in batch.pending] or None)
+    settled = _abandoned(batch.dangling, ids, texts)
+    return Plan("continue", store=settled, settled=settled)
+
+
+def _answer(call: ToolCall, sent: Message, texts: Texts) -> Message:
+    is_empty = not sent.content or (isinstance(sent.content, str) and not sent.content.strip())
+    content = texts.client_empty if is_empty else sent.content
+    return sent.replace(content=content, name=call.name)
+
+
+def _abandoned(calls: Sequence[ToolCall], ids: Ids, texts: Texts) -> tuple[Message, ...]:
+    return tuple(
+        tool_result(call.id, call.name, texts.abandoned, id=ids.new("msg"), outcome="cancelled")
+        for call in calls
+    )
+
+
+def _is_behind(client: ClientList, live: int) -> bool:
+    """Say whether the history has something the client should have sent along and did not."""
+    known = [at for name in _names(client) if (at := client.known.get(name, live)) < live]
+    last = known[-1] if known else -1
+    places = set(known)
+    between = range(min(places, default=live), max(places, default=-1))
+    missed = (at for at in between if client.history[at].role is Role.USER and at not in places)
+    return last < live - 1 or client.has_invented or any(True for _ in missed)
+
+
+def _held(history: Sequence[Message], client: ClientList) -> int:
+    """Return how long a beginning of the history the list holds in the same order, at least 1."""
+    listed = iter(_names(client))
+    count = 0
+    while count < len(history) and (history[count].id or "") in listed:
+        count += 1
+    return max(count, 1)
+
+
+def _names(client: ClientList) -> list[str]:
+    return [message.id or "" for message in client.sent]
+
+
+def _knows_call(client: ClientList, result: Message) -> bool:
+    return any(call.id == result.tool_call_id for m in client.history for call in m.tool_calls)
+
+
+def _unasked(request: RunInput) -> tuple[Note, ...]:
+    return tuple(
+        Note("stripped", f"an answer to {entry.interrupt_id}, which is not a question, was ignored")
+        for entry in request.resume
+    )
+
+
+def _refuse(request: RunInput, code: str, message: str, **details: object) -> RequestRefused:
+    refusal = RequestRefused(code, message)
+    return refusal.about(threadId=request.thread_id, runId=request.run_id, **details)
+
+
+def _nothing(request: RunInput, **details: object) -> RequestRefused:
+    message = "nothing to run: the list ends with no question and no result that is new"
+    return _refuse(request, "nothing_to_run", message, **details)
+
+
+def _answered(request: RunInput, client: ClientList, place: int) -> RequestRefused:
+    name = client.history[place].id
+    message = f"answered already: the thread holds {name}"
+    return _refuse(request, "already_answered", message, messageId=name)
+
+
+def _unknown_call(request: RunInput, last: Message) -> RequestRefused:
+    message = f"message {last.id} answers {last.tool_call_id}, a call this thread does not know"
+    return _refuse(request, "unknown_tool_call", message, toolCallId=last.tool_call_id)

@@ -64,14 +64,20 @@ def messages_snapshot(
 
 
 def snapshot_of(
-    messages: Sequence[WireMessage], stale_reasoning: Sequence[str] = ()
+    messages: Sequence[WireMessage],
+    stale_reasoning: Sequence[str] = (),
+    kinds: Sequence[str] = (),
 ) -> ag.MessagesSnapshotEvent | None:
-    """Return the snapshot event of messages, None when there is nothing to show."""
+    """Return the snapshot event of messages, None when there is nothing to show.
+
+    Activities of the given `kinds`, and of those present, are replaced on the client.
+    """
     listed = _stale(list(messages), stale_reasoning)
     if not listed:
         return None
-    kinds = sorted({m.activity_type for m in listed if isinstance(m, ag.ActivityMessage)})
-    metadata = {"@ag-ui/client": {"authoritativeActivityTypes": kinds}} if kinds else None
+    present = {m.activity_type for m in listed if isinstance(m, ag.ActivityMessage)}
+    replaced = sorted({*kinds, *present})
+    metadata = {"@ag-ui/client": {"authoritativeActivityTypes": replaced}} if replaced else None
     return ag.MessagesSnapshotEvent(messages=listed, metadata=metadata)
 
 

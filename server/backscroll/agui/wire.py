@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ag_ui import core as ag
-from pydantic import BaseModel
+from pydantic import BaseModel, TypeAdapter
 from pydantic_core import PydanticSerializationError
 
 from backscroll.agui.parts import from_wire, plain_text
 from backscroll.kernel.canon import canonical_json, clean_text
 from backscroll.store.entry import PREVIEW_CHARS, STAMP, NewEntry
 
+_EVENT: TypeAdapter[ag.Event] = TypeAdapter(ag.Event)
 _BEFORE_STAMP = '"timestamp":'
 _ANY_TIME = 10**12
 _REFS = ("tool_call_id", "message_id", "step_name", "name", "run_id")
@@ -33,6 +34,11 @@ def event_entry(event: ag.BaseEvent, run: str) -> NewEntry:
     if isinstance(event, ag.RunErrorEvent):
         ref = run
     return NewEntry("event", event.type.value, body, "client", run, ref, preview(event), at + 1)
+
+
+def read_event(body: bytes | str) -> ag.Event:
+    """Return the model of an event that was logged as JSON."""
+    return _EVENT.validate_json(body)
 
 
 def preview(event: ag.BaseEvent) -> str:
