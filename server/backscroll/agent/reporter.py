@@ -152,8 +152,8 @@ class Reporter:
 
         async def deliver(delta: Delta) -> None:
             event = self._delta(message_id, delta)
-            if event is not None and self._sink is not None:
-                await self._deliver(event)
+            if event is not None:
+                await self.send(event)
 
         return deliver
 

@@ -1,0 +1,219 @@
+"""The agent: an immutable description of how turns run, and the way to run one."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import random as random_module
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Unpack
+
+from backscroll.agent.assembly import (
+    chat_order,
+    check_limit,
+    check_memory_filters,
+    check_model,
+    check_options,
+    check_slots,
+    check_tool_choice,
+    texts_of,
+)
+from backscroll.agent.batch import Tooling
+from backscroll.agent.events import EventSink
+from backscroll.agent.executors import ConcurrentExecutor
+from backscroll.agent.inputs import Given, Input, TurnOptions, input_messages
+from backscroll.agent.locks import ConversationLocks
+from backscroll.agent.plan import TurnPlan, TurnState
+from backscroll.agent.reporter import Reporter, Scope
+from backscroll.agent.session import Session
+from backscroll.agent.turn import Turn
+from backscroll.conversation.memory import ChatMemory, InMemoryChatMemory
+from backscroll.filters.memory import MemoryFilter
+from backscroll.kernel.client import ChatClient, ToolExecutor
+from backscroll.kernel.filter import Filter, hooks_of
+from backscroll.kernel.model import ChatModel, ModelOptions, ToolChoice
+from backscroll.kernel.ports import CancelToken, Clock, Ids, RandomIds, SystemClock
+from backscroll.kernel.request import ChatRequest
+from backscroll.kernel.texts import Texts, check_texts
+from backscroll.kernel.tool import Slot, Tool, ToolSet
+from backscroll.kernel.turn import TurnResult
+
+Instructions = str | Sequence[str] | Callable[[Mapping[str, Any]], Any] | None
+"""Text, several texts, or a function of the context (sync or async) that returns either."""
+
+
+class _OwnMemory(InMemoryChatMemory):
+    """The memory of an agent that was given none."""
+
+
+@dataclass(slots=True)
+class _Shared:
+    """What an agent has in common with the changed agents made from it."""
+
+    locks: ConversationLocks = field(default_factory=ConversationLocks)
+    memory_filter: MemoryFilter = field(default_factory=lambda: MemoryFilter(InMemoryChatMemory()))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Agent:
+    """How turns run: a model, tools, filters, a memory, and the limits they run under.
+
+    All mistakes of assembly are raised here, as AssemblyError, never in a turn.
+    """
+
+    model: ChatModel | str
+    name: str = "agent"
+    instructions: Instructions = None
+    tools: Sequence[Tool] = ()
+    filters: Sequence[Filter] = ()
+    memory: ChatMemory = field(default_factory=_OwnMemory)
+    compaction: Filter | None = None
+    executor: ToolExecutor = field(default_factory=ConcurrentExecutor)
+    slots: Mapping[str, Slot] = field(default_factory=dict)
+    max_iterations: int = 10
+    tool_choice: ToolChoice = "auto"
+    options: ModelOptions | None = None
+    on_event: EventSink | None = None
+    texts: Texts = field(default_factory=Texts)
+    clock: Clock = field(default_factory=SystemClock)
+    ids: Ids = field(default_factory=RandomIds)
+    random: random_module.Random = field(default_factory=random_module.Random)
+    client: ChatClient = field(init=False, repr=False)
+    shared: _Shared = field(default_factory=_Shared, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check everything and build the chains."""
+        own = check_memory_filters(self.filters)
+        if own is not None and isinstance(self.memory, _OwnMemory):
+            object.__setattr__(self, "memory", own.memory)
+        check_texts(self.texts, Texts())
+        check_limit(self.max_iterations)
+        check_slots(self.slots)
+        tools = ToolSet(self.tools)
+        check_tool_choice(self.tool_choice, tools)
+        if not callable(self.instructions):
+            texts_of(self.instructions, "instructions")
+        memory = self.shared.memory_filter.bind(self.memory)
+        inserted = [item for item in (self.compaction,) if item is not None]
+        client = ChatClient(
+            check_model(self.model),
+            tools,
+            chat_order(memory, inserted, self.filters),
+            executor=self.executor,
+            options=check_options(self.options),
+            texts=self.texts,
+            clock=self.clock,
+            ids=self.ids,
+            random=self.random,
+        )
+        object.__setattr__(self, "client", client)
+
+    def replace(self, **changes: Any) -> Agent:
+        """Return a changed agent that shares filters, locks and caches with this one."""
+        return dataclasses.replace(self, **changes)
+
+    async def invoke(self, input: Input, **options: Unpack[TurnOptions]) -> TurnResult:
+        """Run one turn and return how it ended; an empty input answers the history as it stands.
+
+        Raises only for misuse, and what is never contained: a lost lease, our own task's cancel.
+        """
+        given = Given(**options)
+        plan, state = self._plan(given)
+        messages = input_messages(input, plan.model, self.ids)
+        turn = Turn(
+            plan,
+            state,
+            self._hooks("turn"),
+            self._hooks("iteration"),
+            partial(self._system, texts_of(given.system, "system")),
+            is_ephemeral=not given.conversation_id,
+        )
+        async with self.shared.locks.hold(plan.conversation_id):
+            return await turn.run(messages)
+
+    async def next_request(
+        self, conversation_id: str, context: Mapping[str, Any] | None = None
+    ) -> ChatRequest:
+        """Return the request that the next call would hand to compaction; stores nothing."""
+        values = MappingProxyType({**(context or {}), "conversation_id": conversation_id})
+        request = ChatRequest(
+            (),
+            await self._system((), values),
+            self.client.tools.specs(),
+            self.tool_choice,
+            self.client.options,
+            context=values,
+            model=self.client.model,
+            profile=self._model(None).profile,
+            texts=self.texts,
+        )
+        return await self._memory_filter().expand(request)
+
+    def session(self, conversation_id: str) -> Session:
+        """Return a short way to go on with one conversation."""
+        return Session(self, conversation_id)
+
+    async def aclose(self) -> None:
+        """Let go of the executor's threads and the model's connections."""
+        await self.executor.aclose()
+        await self._model(None).aclose()
+
+    def _plan(self, given: Given) -> tuple[TurnPlan, TurnState]:
+        """Put together what is fixed for a turn; raises for options that cannot be."""
+        inline = ToolSet(given.tools)
+        self.client.tools.plus(inline)
+        catalog = self.client.tools.select(given.tags, given.exclude_tags).plus(inline)
+        choice = self.tool_choice if given.tool_choice is None else given.tool_choice
+        check_tool_choice(choice, catalog)
+        limit = self.max_iterations if given.max_iterations is None else given.max_iterations
+        conversation_id = given.conversation_id or self.ids.new("conv")
+        scope: Scope = {
+            "agent": self.name,
+            "conversation_id": conversation_id,
+            "turn_id": self.ids.new("turn"),
+            "run_id": given.run_id,
+        }
+        reporter = Reporter(given.on_event or self.on_event, scope)
+        cancel = given.cancel or CancelToken()
+        tooling = Tooling(self.client, catalog, self.executor, self.slots, cancel, reporter)
+        plan = TurnPlan(
+            conversation_id,
+            self.memory,
+            self._model(given.model),
+            tooling,
+            reporter,
+            tool_choice=choice,
+            options=check_options(given.options),
+            limit=check_limit(limit),
+            cancel=cancel,
+        )
+        names = {"conversation_id": conversation_id, "run_id": given.run_id}
+        known = {name: value for name, value in names.items() if value is not None}
+        context = MappingProxyType({**(given.context or {}), **known})
+        return plan, TurnState(conversation_id, reporter, context)
+
+    async def _system(self, added: tuple[str, ...], context: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the system texts of a turn; a function of the context is asked once."""
+        found = self.instructions
+        if callable(found):
+            found = found(context)
+            if inspect.isawaitable(found):
+                found = await found
+        return (*texts_of(found, "instructions"), *added)
+
+    def _model(self, given: ChatModel | str | None) -> ChatModel:
+        if given is not None:
+            return check_model(given)
+        assert self.client.model is not None
+        return self.client.model
+
+    def _memory_filter(self) -> MemoryFilter:
+        found = self.client.filters[0]
+        assert isinstance(found, MemoryFilter)
+        return found
+
+    def _hooks(self, name: str) -> list[Any]:
+        return [getattr(item, name) for item in self.client.filters if name in hooks_of(item)]

@@ -1,0 +1,95 @@
+"""Assembly: what an agent is put together from is checked before any turn runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from backscroll.filters.memory import MemoryFilter
+from backscroll.kernel.errors import AssemblyError
+from backscroll.kernel.filter import Filter, check_filters, hooks_of
+from backscroll.kernel.model import ChatModel, ModelOptions, Named, retry_policy
+from backscroll.kernel.tool import Slot, ToolSet
+
+
+def check_memory_filters(filters: Sequence[object]) -> MemoryFilter | None:
+    """Return the memory filter somebody put into the list himself, if there is one.
+
+    Raises `memory_filter_twice`, or `memory_filter_first` when another chat filter is before it.
+    """
+    chat = [item for item in check_filters(filters) if "chat" in hooks_of(item)]
+    found = [item for item in chat if isinstance(item, MemoryFilter)]
+    if len(found) > 1:
+        where = f"filters[{list(filters).index(found[1])}]"
+        raise AssemblyError("memory_filter_twice", f"{where}: there is a memory already", where)
+    if found and chat[0] is not found[0]:
+        where = f"filters[{list(filters).index(found[0])}]"
+        message = f"{where}: the memory must come before {chat[0].label!r}, which sees whole views"
+        raise AssemblyError("memory_filter_first", message, where)
+    return found[0] if found else None
+
+
+def check_model(model: object) -> ChatModel:
+    """Return the model; raises `invalid_option` for what is none, `invalid_retry` for its retry."""
+    if not isinstance(model, ChatModel):
+        raise _invalid("model", "a model or the name of one", model)
+    options = getattr(model, "options", None)
+    if isinstance(options, ModelOptions):
+        retry_policy(options.retry)
+    return model
+
+
+def check_options(options: object) -> ModelOptions:
+    """Return the options; raises `invalid_option` or `invalid_retry`."""
+    if options is None:
+        return ModelOptions()
+    if not isinstance(options, ModelOptions):
+        raise _invalid("options", "ModelOptions", options)
+    retry_policy(options.retry)
+    return options
+
+
+def check_limit(limit: object) -> int:
+    """Return how many tool batches a turn may run; raises `invalid_option`."""
+    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 0:
+        raise _invalid("max_iterations", "a whole number, 0 or more", limit)
+    return limit
+
+
+def check_tool_choice(choice: object, tools: ToolSet) -> None:
+    """Raise `invalid_option` for a choice that is none, or names a tool that is not offered."""
+    if isinstance(choice, Named):
+        if tools.get(choice.name) is None:
+            names = ", ".join(tools.names()) or "none"
+            raise _invalid("tool_choice", f"one of the tools ({names})", choice.name)
+    elif choice not in ("auto", "none", "required"):
+        raise _invalid("tool_choice", "auto, none, required or Named(name)", choice)
+
+
+def check_slots(slots: object) -> Mapping[str, Slot]:
+    """Return the slots; raises `invalid_option`."""
+    if not isinstance(slots, Mapping) or not all(isinstance(s, Slot) for s in slots.values()):
+        raise _invalid("slots", "a mapping of names to Slot", slots)
+    return slots
+
+
+def texts_of(value: object, name: str) -> tuple[str, ...]:
+    """Return one text or several as a tuple; raises `invalid_option`."""
+    if value is None or value == "":
+        return ()
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, Iterable):
+        raise _invalid(name, "text or a list of texts", value)
+    found = tuple(items)
+    if not all(isinstance(item, str) for item in found):
+        raise _invalid(name, "text or a list of texts", value)
+    return found
+
+
+def chat_order(memory: MemoryFilter, inserted: Sequence[Filter], own: Sequence[Any]) -> list[Any]:
+    """Return all filters, outermost first: memory, what the agent inserts, then the list's own."""
+    return [memory, *inserted, *(item for item in own if not isinstance(item, MemoryFilter))]
+
+
+def _invalid(name: str, expected: str, found: object) -> AssemblyError:
+    return AssemblyError("invalid_option", f"{name}: expected {expected}, got {found!r}", name)

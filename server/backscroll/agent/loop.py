@@ -1,0 +1,161 @@
+"""The loop: model calls and their tool batches, until one reply is the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from types import MappingProxyType
+
+from backscroll.agent.batch import execute_batch
+from backscroll.agent.events import ContextChanged, IterationStarted
+from backscroll.agent.plan import TurnPlan, TurnState
+from backscroll.kernel.errors import MaxIterationsExceeded, ModelError
+from backscroll.kernel.filter import IterationHandler, build_chain
+from backscroll.kernel.message import Message
+from backscroll.kernel.model import Named, ToolChoice
+from backscroll.kernel.request import ChatRequest, ChatResponse, Note, Stream
+from backscroll.kernel.turn import Continue, IterationRequest, TurnRequest, TurnResult
+from backscroll.kernel.usage import FinishReason
+
+IterationHook = Callable[[IterationRequest, IterationHandler], Awaitable[Continue | TurnResult]]
+
+
+class Loop:
+    """The innermost turn handler of one turn; a filter that calls it again gets a fresh budget."""
+
+    def __init__(self, plan: TurnPlan, state: TurnState, hooks: Sequence[IterationHook]) -> None:
+        self._plan, self._state = plan, state
+        self._left = plan.limit
+        self._iterate: IterationHandler = build_chain(hooks, self._iteration)
+
+    async def __call__(self, request: TurnRequest) -> TurnResult:
+        """Iterate until there is a final result."""
+        self._left = self._plan.limit
+        step: Continue | TurnResult = Continue(request.messages or (), request.context)
+        index = 0
+        while isinstance(step, Continue):
+            step = await self._iterate(
+                IterationRequest(
+                    step.messages,
+                    step.context,
+                    step.notes,
+                    index,
+                    self._left,
+                    self._plan.reporter,
+                )
+            )
+            index += 1
+        return self._state.fill(step)
+
+    async def _iteration(self, request: IterationRequest) -> Continue | TurnResult:
+        """Make one model call and run the tools it asks for."""
+        plan, state = self._plan, self._state
+        state.context = request.context
+        if plan.cancel.cancelled:
+            return self._cancelled()
+        delta = self._with_ids(request.messages)
+        await self._store_missing(delta)
+        state.iterations += 1
+        await plan.reporter.send(
+            IterationStarted(**plan.reporter.scope, index=request.index, remaining=self._left)
+        )
+        response = await self._chat(request, delta)
+        if response is None or plan.cancel.cancelled:
+            return self._cancelled()
+        if not response.tool_calls:
+            return await self._completed(response)
+        if self._left <= 0:
+            texts = plan.tooling.client.texts
+            raise MaxIterationsExceeded(plan.limit, texts.max_iterations.format(limit=plan.limit))
+        return await self._batch(response)
+
+    async def _chat(
+        self, request: IterationRequest, delta: tuple[Message, ...]
+    ) -> ChatResponse | None:
+        """Return the reply, or None when the call was cancelled."""
+        plan, state = self._plan, self._state
+        client = plan.tooling.client
+        reply_id = client.ids.new("msg")
+        chat = ChatRequest(
+            delta,
+            plan.system,
+            plan.tooling.tools.specs(),
+            self._choice(),
+            plan.options,
+            request.notes,
+            MappingProxyType(dict(request.context)),
+            plan.model,
+            texts=client.texts,
+            stream=Stream(plan.reporter.deltas(reply_id)),
+            observer=plan.reporter,
+            cancel=plan.cancel,
+            reply_id=reply_id,
+        )
+        state.calls += 1
+        state.add_new(delta)
+        try:
+            response = await client.chat(chat)
+        except ModelError as error:
+            if error.kind == "cancelled" and plan.cancel.cancelled:
+                return None
+            raise
+        except Exception as error:
+            await plan.reporter.broke_off(reply_id, error)
+            raise
+        state.take_reply(response.message)
+        return response
+
+    def _choice(self) -> ToolChoice:
+        """A forced tool is forced in the first call of a turn; otherwise no turn could end."""
+        choice = self._plan.tool_choice
+        is_forced = choice == "required" or isinstance(choice, Named)
+        return "auto" if is_forced and self._state.calls else choice
+
+    async def _batch(self, response: ChatResponse) -> Continue | TurnResult:
+        """Run the calls of a reply; their results are the next delta."""
+        plan, state = self._plan, self._state
+        self._left -= 1
+        batch = await execute_batch(
+            plan.tooling,
+            response.tool_calls,
+            state.context,
+            message_id=response.message.id or "",
+            is_cut=response.finish_reason is FinishReason.MAX_TOKENS,
+        )
+        state.take_results(batch.messages, batch.records)
+        if batch.error is not None:
+            raise batch.error
+        state.context = batch.context
+        if batch.written:
+            await plan.reporter.send(
+                ContextChanged(**plan.reporter.scope, keys=batch.written, conflicts=batch.conflicts)
+            )
+        if plan.cancel.cancelled:
+            return self._cancelled()
+        return Continue(batch.messages, batch.context, (), batch.records)
+
+    async def _completed(self, response: ChatResponse) -> TurnResult:
+        if not response.text:
+            note = Note("empty_reply", "the model's reply has neither text nor tool calls")
+            await self._plan.reporter.report(note)
+        return TurnResult(
+            "completed",
+            text=response.text,
+            message=response.message,
+            finish_reason=response.finish_reason,
+            context=self._state.context,
+        )
+
+    def _cancelled(self) -> TurnResult:
+        return TurnResult("cancelled", context=self._state.context)
+
+    def _with_ids(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        ids = self._plan.tooling.client.ids
+        return tuple(m if m.id else m.replace(id=ids.new("msg")) for m in messages)
+
+    async def _store_missing(self, delta: Sequence[Message]) -> None:
+        """Store results of an earlier pass that the delta does not bring."""
+        brought = {message.id for message in delta}
+        missing = [m for key, m in self._state.waiting.items() if key not in brought]
+        if missing:
+            await self._plan.memory.add(self._plan.conversation_id, missing)
+            self._state.add_new(missing)
