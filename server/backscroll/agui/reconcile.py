@@ -37,9 +37,9 @@ class Plan:
     `store` is to be added to the history in this order; `echo` is the part of it that came from
     the client, `settled` the results among it that we made. `supersede_from` is the index in the
     live history from which on everything is superseded, before `store` is added; `history` is
-    what is live then. With action `nothing` the run ends at once, and `pending` are the calls
-    that wait for the client. `held` is set when the client is behind: how many of the leading
-    messages of `history` its list holds.
+    what stays live before it. With action `nothing` the run ends at once, and `pending` are the
+    calls that wait for the client. `held` is set when the client is behind: how many of the
+    leading messages of `history` and `store` its list holds.
     """
 
     action: Action
@@ -83,7 +83,6 @@ def _import(
     held = len(made.messages) if request.options.snapshot == "always" else None
     return Plan(
         "nothing" if made.pending else action,
-        history=made.messages,
         store=made.messages,
         echo=tuple(m for m in made.messages if m.id not in settled_ids),
         settled=made.settled,
@@ -96,13 +95,12 @@ def _import(
 def _known(request: RunInput, client: ClientList, ids: Ids, texts: Texts) -> Plan:
     plan = _what_to_do(request, client, ids, texts)
     base = client.history[: plan.supersede_from]
-    history = (*base, *plan.store)
     wish = request.options.snapshot
     behind = wish == "always" or (wish == "auto" and _is_behind(client, len(base)))
     return replace(
         plan,
-        history=history,
-        held=_held(history, client) if behind else None,
+        history=base,
+        held=_held((*base, *plan.store), client) if behind else None,
         notes=(*client.notes(), *plan.notes),
     )
 
