@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -90,6 +91,7 @@ class EmbeddedValkey:
         """End the server, if it is ours, and let another process own the directory."""
         if self._pid is not None:
             end(self._pid, self._is_gone)
+            remove_socket_folder(self.data)
         self._leave_server()
         if self._lock is not None:
             os.close(self._lock)
@@ -125,9 +127,8 @@ class EmbeddedValkey:
         """Bring up the server as the owner of the lock."""
         try:
             path = socket_path(self.data)
-            if self._pid is not None and not self._is_gone() and ping(path) is Answer.UP:
+            if self._still_serves(path):
                 return path
-            self._leave_server()
             self._note_socket(path)
             if not self._adopt(path):
                 self._launch(path)
@@ -135,6 +136,17 @@ class EmbeddedValkey:
             self.stop()
             raise
         return path
+
+    def _still_serves(self, path: Path) -> bool:
+        """Say whether our server is well; one that is not is ended, so that another may begin."""
+        if self._pid is None:
+            return False
+        wait_for(lambda: self._is_gone() or ping(path) is Answer.UP, self._within_s)
+        if not self._is_gone() and ping(path) is Answer.UP:
+            return True
+        end(self._pid, self._is_gone)
+        self._leave_server()
+        return False
 
     def _adopt(self, path: Path) -> bool:
         """Take over the server of an owner that was killed, unless it is on its way out."""
@@ -205,8 +217,7 @@ def socket_path(data: Path) -> Path:
     path = data / "valkey.sock"
     if len(os.fsencode(path)) <= SOCKET_PATH_BYTES:
         return path
-    name = hashlib.sha256(os.fsencode(data)).hexdigest()[:16]
-    folder = Path(tempfile.gettempdir()) / f"backscroll-{os.getuid()}-{name}"
+    folder = _socket_folder(data)
     try:
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
@@ -215,6 +226,17 @@ def socket_path(data: Path) -> Path:
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
         raise StoreError(f"{str(folder)!r} must be a directory that only you can use")
     return folder / "valkey.sock"
+
+
+def remove_socket_folder(data: Path) -> None:
+    """Remove the directory that `socket_path` made for a long path, if it is empty."""
+    with suppress(OSError):
+        _socket_folder(data).rmdir()
+
+
+def _socket_folder(data: Path) -> Path:
+    name = hashlib.sha256(os.fsencode(data)).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"backscroll-{os.getuid()}-{name}"
 
 
 def _tail(log: Path, start: int) -> str:

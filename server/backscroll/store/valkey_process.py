@@ -135,12 +135,16 @@ def pid_at(socket_path: Path) -> int | None:
 
 
 def is_alive(pid: int) -> bool:
-    """Say whether a process exists."""
+    """Say whether a process exists and has not ended."""
     try:
         os.kill(pid, 0)
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except ProcessLookupError:
         return False
-    return True
+    except OSError:  # no such place on this system
+        return True
+    # Ended, but nobody has asked how: in a container there may be nobody who ever does.
+    return state != "Z"
 
 
 def end(pid: int, is_gone: Callable[[], bool], within_s: float = STOP_S) -> None:
