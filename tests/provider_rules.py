@@ -190,7 +190,7 @@ def _check_pairs(messages: list[dict[str, Any]]) -> None:
             if message["tool_call_id"] not in open_ids:
                 raise Refused(
                     "Invalid parameter: messages with role 'tool' must be a response to a "
-                    "preceeding message with 'tool_calls'.",
+                    "preceding message with 'tool_calls'.",
                     f"messages.[{n}].role",
                 )
             open_ids.remove(message["tool_call_id"])

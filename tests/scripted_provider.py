@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import sys
 import threading
@@ -186,7 +187,9 @@ class ProviderServer:
         assert task is not None
         self._connections[task] = connection
         try:
-            await connection.serve()
+            # Only `stop` cancels; asyncio would report a cancelled handler as a failure.
+            with contextlib.suppress(asyncio.CancelledError):
+                await connection.serve()
         finally:
             del self._connections[task]
 

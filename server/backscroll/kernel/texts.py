@@ -40,7 +40,13 @@ class Texts:
     skipped_limit: str = "Not executed: the limit of {limit} tool rounds was reached."
     skipped_ineligible: str = "Not executed: tool use is not available right now."
     skipped_error: str = "Not executed: the turn ended with an error first."
+    outcome_unknown: str = (
+        "The outcome of this call is unknown: the server was lost while {name} was running. "
+        "Check before you repeat it."
+    )
+    client_empty: str = "The client carried out this step and returned no data."
     no_result: str = "No result of this call is on record."
+    continued: str = "(The conversation continues.)"
     empty_message: str = "(empty message)"
     part_not_shown: str = "[{media_type} not shown: this model cannot read it]"
     max_iterations: str = "The turn was stopped after {limit} tool rounds without a final answer."

@@ -1,0 +1,250 @@
+"""HTTP to a model provider: connections, timeouts, limits, and bodies as events."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+import time
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import httpx
+
+from backscroll.kernel.errors import ModelError
+from backscroll.providers.failures import (
+    Source,
+    Timeouts,
+    from_answer,
+    from_exception,
+    retry_after,
+)
+from backscroll.providers.sse import SseParser
+
+MAX_BODY_BYTES = 32 * 1024 * 1024
+MAX_ERROR_BYTES = 1024 * 1024
+KEEPALIVE_S = 4.0
+
+_CLOSED_WITHOUT_A_BYTE = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A complete body."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+
+class Transport:
+    """The connections of one model, one pool for each event loop."""
+
+    def __init__(
+        self,
+        source: Source,
+        timeouts: Timeouts | None = None,
+        *,
+        trust_env: bool = True,
+        verify: ssl.SSLContext | bool = True,
+    ) -> None:
+        """Proxy and certificate settings of the environment are used unless told otherwise."""
+        self.source, self.timeouts = source, timeouts or Timeouts()
+        self._trust_env, self._verify = trust_env, verify
+        # A pool belongs to the loop it was made on; it goes away with it.
+        self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        timeout_s: float | None = None,
+    ) -> Reply:
+        """Return the whole answer; raises the ModelError of a refusal or of the connection."""
+        async with self.open(method, url, headers, body, timeout_s) as incoming:
+            return Reply(incoming.status, incoming.headers, await incoming.text())
+
+    @contextlib.asynccontextmanager
+    async def open(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None = None,
+        timeout_s: float | None = None,
+    ) -> AsyncIterator[Incoming]:
+        """Give an answer whose body is still to come; leaving closes a body that has not ended.
+
+        Raises the ModelError of a refusal or of the connection.
+        """
+        incoming = Incoming(await self._send(method, url, headers, body, timeout_s), self)
+        try:
+            if not 200 <= incoming.status < 300:
+                raise await incoming.refusal()
+            yield incoming
+        finally:
+            await incoming.aclose()
+
+    async def aclose(self) -> None:
+        """Close the connections of this loop."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.aclose()
+
+    async def _send(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        timeout_s: float | None,
+    ) -> httpx.Response:
+        client = self._client()
+        fresh = _Fresh()
+        request = client.build_request(
+            method,
+            url,
+            content=body,
+            headers=dict(headers),
+            timeout=client.timeout if timeout_s is None else timeout_s,
+            extensions={"trace": fresh},
+        )
+        try:
+            try:
+                return await client.send(request, stream=True)
+            except _CLOSED_WITHOUT_A_BYTE:
+                if fresh.connected:
+                    raise
+                # The server gave up an idle connection just as we used it: not a failure of its.
+                return await client.send(request, stream=True)
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
+            raise self.error(error) from None
+
+    def error(self, error: Exception) -> ModelError:
+        """Return what an exception of the HTTP client amounts to."""
+        return from_exception(error, self.source, self.timeouts)
+
+    def _client(self) -> httpx.AsyncClient:
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            times = self.timeouts
+            client = self._clients[loop] = httpx.AsyncClient(
+                timeout=httpx.Timeout(
+                    connect=times.connect_s,
+                    read=times.read_s,
+                    write=times.write_s,
+                    pool=times.pool_s,
+                ),
+                limits=httpx.Limits(keepalive_expiry=KEEPALIVE_S),
+                follow_redirects=False,
+                trust_env=self._trust_env,
+                verify=self._verify,
+            )
+        return client
+
+
+class Incoming:
+    """An answer whose body is being read."""
+
+    def __init__(self, response: httpx.Response, transport: Transport) -> None:
+        self.status = response.status_code
+        self.headers: Mapping[str, str] = response.headers
+        self.empty = True
+        self.broken: Exception | None = None
+        self._response, self._transport = response, transport
+        self._chunks = response.aiter_bytes()
+        self._parser = SseParser()
+        self._ended = False
+        self._deadline: float | None = None
+
+    @property
+    def content_type(self) -> str:
+        """The media type of the body, without parameters, empty if the server names none."""
+        return self.headers.get("content-type", "").split(";")[0].strip().lower()
+
+    async def text(self) -> str:
+        """Return the whole body as text; raises `parse` when it is larger than the limit."""
+        body = await self._read(MAX_BODY_BYTES)
+        if len(body) > MAX_BODY_BYTES:
+            message = f"expected a body of at most {MAX_BODY_BYTES} bytes, got more"
+            raise ModelError("parse", message, provider=self._transport.source.provider)
+        if self.broken is not None:
+            raise self._transport.error(self.broken)
+        return body.decode("utf-8", "replace")
+
+    async def pull(self) -> list[str] | None:
+        """Return the data of the next events, None after the last one.
+
+        `broken` then says whether the body was cut off. A read timeout raises `timeout`, unless
+        `linger` was called.
+        """
+        if self._ended:
+            return None
+        chunk = await self._next()
+        if chunk is not None:
+            return self._parser.feed(chunk)
+        self._ended = True
+        return self._parser.finish()
+
+    def linger(self, seconds: float) -> None:
+        """Read on for at most that long; however the body ends from now on is fine."""
+        end = asyncio.get_running_loop().time() + seconds
+        self._deadline = end if self._deadline is None else min(end, self._deadline)
+
+    async def refusal(self) -> ModelError:
+        """Return the error that this answer amounts to, by as much of it as can be read."""
+        body = b""
+        with contextlib.suppress(ModelError):
+            body = await self._read(MAX_ERROR_BYTES)
+        wait = retry_after(self.headers, time.time())
+        text = body.decode("utf-8", "replace")
+        return from_answer(self.status, text, self._transport.source, retry_after_s=wait)
+
+    async def aclose(self) -> None:
+        """Let go of the connection, closing it when the body has not ended."""
+        try:
+            await cast("AsyncGenerator[bytes, None]", self._chunks).aclose()
+        finally:
+            await self._response.aclose()
+
+    async def _read(self, limit: int) -> bytes:
+        """Return the body, or a little more than the limit of it."""
+        pieces: list[bytes] = []
+        size = 0
+        while size <= limit and (chunk := await self._next()) is not None:
+            size += len(chunk)
+            pieces.append(chunk)
+        return b"".join(pieces)
+
+    async def _next(self) -> bytes | None:
+        """Return the next piece of the body, None at its end."""
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                chunk = await anext(self._chunks, None)
+        except httpx.TimeoutException as error:
+            if self._deadline is not None:
+                return None
+            raise self._transport.error(error) from None
+        except (httpx.HTTPError, httpx.StreamError, TimeoutError) as error:
+            self.broken = None if self._deadline is not None else error
+            return None
+        self.empty = self.empty and not chunk
+        return chunk
+
+
+class _Fresh:
+    """Notices whether a request went out on a new connection."""
+
+    connected = False
+
+    async def __call__(self, event: str, info: Mapping[str, Any]) -> None:
+        """Take one trace event of the HTTP client."""
+        if event.endswith("connect_tcp.complete"):
+            self.connected = True
