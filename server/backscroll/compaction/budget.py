@@ -98,7 +98,8 @@ def make_budget(
     max_input = _positive(asked.profile.max_input_tokens, "max_input_tokens", clamped)
     output = 0 if max_input else _reserve(asked.profile, settings, requested, window, clamped)
     hard = min(max_input or window, window - output)
-    safety = max(256, -(-window // 50))
+    # Where only the prompt is limited, the margin follows that limit and not a larger window.
+    safety = max(256, -(-min(window, max_input or window) // 50))
     raw = _overhead(asked, sizes)
     overhead = Overhead(*(estimate(part, ratio) for part in _parts(raw)))
     room, floor = hard - safety - overhead.total, max(1_024, -(-window // 10))
@@ -167,7 +168,7 @@ def _reserve(
 ) -> int:
     """Return what is kept free for the answer."""
     if settings.reserve_output is None:
-        known = requested or _positive(profile.max_output_tokens, "max_output_tokens", clamped)
+        known = requested or _positive(profile.max_output_tokens, "profile max_output_tokens", clamped)
         return min(known or DEFAULT_OUTPUT, window // 4)
     # A reserve set for a larger window must not eat a smaller one.
     most = window - -(-window // 4)

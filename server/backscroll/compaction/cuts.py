@@ -126,12 +126,11 @@ def _inside_a_group(question: CutQuestion, judge: _Judge) -> list[RejectedCut]:
 
 def _together(history: Sequence[Message], group: Group) -> str:
     calls = [call.id for i in range(group.start, group.end) for call in history[i].tool_calls]
-    if not calls:
-        return "these messages stay together"
-    count = len(group.results)
-    results = "its result" if count == 1 and len(calls) == 1 else f"{count} results"
     named = f"call {calls[0]}" if len(calls) == 1 else f"calls {', '.join(calls[:4])}"
-    return f"{named} and {results} stay together"
+    if not group.results:
+        return f"{named} and the reasoning before it stay together"
+    one = len(group.results) == len(calls) == 1
+    return f"{named} and {'its result' if one else f'{len(group.results)} results'} stay together"
 
 
 def _covered(question: CutQuestion) -> list[int]:

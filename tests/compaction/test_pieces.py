@@ -1,0 +1,94 @@
+"""The piece estimator against true counts, against pathological text, and in pieces."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from backscroll.compaction.pieces import _MOST_REMEMBERED, PieceCounter
+from hypothesis import given
+from hypothesis import strategies as st
+
+SAMPLES = json.loads(
+    (Path(__file__).parent.parent / "data" / "token-samples.json").read_text("utf-8")
+)
+COUNT = PieceCounter().count
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample["name"])
+def test_is_near_the_true_count(sample: dict[str, object]) -> None:
+    """TOK1: every kind of text is within 0.85 to 1.35 of its true count."""
+    ratio = COUNT(str(sample["text"])) / int(str(sample["o200k"]))
+
+    assert 0.85 <= ratio <= 1.35
+
+
+@pytest.mark.parametrize("char", ["a", "A", "1", "🔥", " ", "\n", "_", ".", "é", "的", "\ud800"])
+def test_is_linear(char: str) -> None:
+    """TOK2: 200,000 times one character takes under a second and gives a finite count."""
+    before = time.perf_counter()
+    count = COUNT(char * 200_000)
+
+    assert time.perf_counter() - before < 1
+    assert 0 < count < 500_000
+
+
+@given(st.text(), st.text())
+def test_appending_does_not_lower_the_count(text: str, more: str) -> None:
+    """TOK2: appending text never lowers a count by more than 1."""
+    assert COUNT(text + more) >= COUNT(text) - 1
+
+
+def test_scripts_without_blanks_are_not_underestimated() -> None:
+    """i18n-01: a character of Chinese, Japanese or Korean is about one token, an emoji at least."""
+    for text in ("的" * 1_000, "の" * 1_000, "한" * 1_000, "漢字とかな한글" * 125):
+        assert 0.6 <= COUNT(text) / len(text) <= 2
+    assert COUNT("🎉" * 200) >= 200
+
+
+def test_english_is_about_a_quarter_of_its_letters() -> None:
+    """i18n-01: 4,000 letters of English are about 1,000 tokens."""
+    text = str(SAMPLES[0]["text"])[:4_000]
+
+    assert 600 <= COUNT(text) / len(text) * 4_000 <= 1_400
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", 0),
+        ("a b", 3),
+        ("house", 2),
+        ("ABCDEFabc", 4),
+        ("1234567", 4),
+        ("a  b", 3),
+        ("snake_case", 3),
+        ("...", 2),
+        ("テスト", 3),
+        ("ｆｕｌｌ", 4),
+    ],
+)
+def test_weighs_pieces(text: str, tokens: int) -> None:
+    """Each kind of piece has its weight, and the sum is rounded up."""
+    assert COUNT(text) == tokens
+
+
+def test_every_character_has_a_weight() -> None:
+    """No character of Unicode falls between the rows of the table."""
+    text = "".join(map(chr, range(sys.maxunicode + 1)))
+
+    assert COUNT(text) > sys.maxunicode
+
+
+def test_forgets_pieces_when_there_are_too_many() -> None:
+    """The memory of weights is bounded, and forgetting changes no count."""
+    counter = PieceCounter()
+    text = " ".join(f"é{chr(0x400 + n % 256)}{chr(0x400 + n // 256)}" for n in range(66_000))
+
+    once, twice = counter.count(text), counter.count(text)
+
+    assert once == twice
+    assert len(counter._weights) <= _MOST_REMEMBERED
