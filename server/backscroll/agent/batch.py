@@ -144,12 +144,14 @@ class _Work:
 
     async def run(self, runs: Sequence[ToolRun]) -> None:
         """Give every call a result: its own, or, after a cancel, one that says what happened."""
+        has_ended = True
         if runs and not self.tooling.cancel.cancelled:
-            await self._until_cancelled(runs)
+            has_ended = await self._until_cancelled(runs)
         for run in runs:
             if run.response is None:
                 await self.finish(run, self._unfinished(run))
-                await self._tell_of_thread(run)
+                if run.has_begun:
+                    await self._tell_of_rest(run, has_ended)
 
     async def finish(self, run: ToolRun, response: ToolResponse) -> None:
         """Give a call its result, once; one event says so."""
@@ -175,8 +177,11 @@ class _Work:
             if run.has_begun and run.response is None:
                 run.response = self._unfinished(run)
 
-    async def _until_cancelled(self, runs: Sequence[ToolRun]) -> None:
-        """Schedule the calls; return when they are done, or soon after a cancel."""
+    async def _until_cancelled(self, runs: Sequence[ToolRun]) -> bool:
+        """Schedule the calls; return when they are done, or soon after a cancel.
+
+        False says that some coroutine does not heed the cancel.
+        """
         jobs = [Job(self._tool(run), partial(self._one, run)) for run in runs]
         serial = any(job.tool.info.serial for job in jobs)
         loop = asyncio.get_running_loop()
@@ -192,6 +197,7 @@ class _Work:
             await asyncio.wait([task, grace], return_when=asyncio.FIRST_COMPLETED)
             if task.done() and not task.cancelled():
                 await self._settle(runs, task.exception())
+            return task.done()
         finally:
             remove()
             grace.cancel()
@@ -253,10 +259,12 @@ class _Work:
         template = texts.interrupted if run.has_begun else texts.not_started
         return ToolResponse(template.format(name=run.call.name), outcome="cancelled")
 
-    async def _tell_of_thread(self, run: ToolRun) -> None:
-        reporter = self.tooling.reporter
-        if reporter is not None and run.has_begun and not self._tool(run).is_async:
-            await reporter.report(Note("tool_abandoned", f"{run.call.name}: its thread goes on"))
+    async def _tell_of_rest(self, run: ToolRun, has_ended: bool) -> None:
+        """Tell operators of a tool that goes on after its call was given up."""
+        is_async, reporter = self._tool(run).is_async, self.tooling.reporter
+        if reporter is not None and not (is_async and has_ended):
+            rest = "it does not heed the cancel" if is_async else "its thread goes on"
+            await reporter.report(Note("tool_abandoned", f"{run.call.name}: {rest}"))
 
     def _tool(self, run: ToolRun) -> Tool:
         tool = self.tooling.tools.get(run.call.name)

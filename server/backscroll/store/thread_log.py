@@ -150,6 +150,15 @@ class ThreadLog:
         found = await self.read(thread, seq - 1, 1) if seq > 0 else []
         return found[0] if found and found[0].seq == seq else None
 
+    async def entries_at(self, thread: ThreadKey, seqs: Sequence[int]) -> list[Entry]:
+        """Return the entries with these numbers, in their order, without those that are gone."""
+        with store_errors("read entries"):
+            async with self.clients.read.pipeline(transaction=False) as pipe:
+                for seq in seqs:
+                    pipe.xrange(self.keys.log(thread), f"{seq}-0", f"{seq}-0")
+                found = await pipe.execute()
+        return [entry for items in found for entry in unpack_stream(items)]
+
     async def head(self, thread: ThreadKey) -> LogHead:
         """Return the state of the log; that of a thread without one is all zeros."""
         names = list(LogHead.__dataclass_fields__)

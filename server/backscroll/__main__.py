@@ -1,0 +1,5 @@
+"""`python -m backscroll` is the command `backscroll`."""
+
+from backscroll.cli import main
+
+main()

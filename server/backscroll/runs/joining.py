@@ -1,0 +1,131 @@
+"""Joining a thread: what a reader is sent before the tail, folded from one cut of the log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from backscroll.agui.cursor import Cursor
+from backscroll.agui.join import (
+    Cut,
+    LastRun,
+    OpeningPair,
+    Prelude,
+    Visible,
+    ended_prelude,
+    idle_prelude,
+    live_prelude,
+    opening_pair,
+)
+from backscroll.agui.live_run import LiveRun
+from backscroll.agui.messages import Shown
+from backscroll.agui.refusal import RequestRefused
+from backscroll.kernel.message import Message
+from backscroll.store.entry import Entry
+from backscroll.store.history_reader import HistoryReader
+from backscroll.store.keys import ThreadKey
+from backscroll.store.run_record import RunInfo
+from backscroll.store.runs import RunStore
+from backscroll.store.thread_log import ThreadLog
+from backscroll.store.threads import ThreadRecord, ThreadStore
+
+PAGE = 1000
+_ENDS: dict[str, Literal["completed", "cancelled", "error"]] = {
+    "cancelled": "cancelled",
+    "error": "error",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedRun:
+    """The prelude of a run, and whether its tail is still to come."""
+
+    prelude: Prelude
+    is_live: bool
+
+
+class Joiner:
+    """Makes join preludes; reads only."""
+
+    def __init__(self, log: ThreadLog, runs: RunStore, shown: Shown) -> None:
+        self._log, self._runs, self._shown = log, runs, shown
+        self._threads = ThreadStore(log)
+        self._history = HistoryReader(log.clients, log.keys)
+
+    async def of_thread(self, thread: ThreadKey, max_frame: int) -> Prelude:
+        """Return the prelude of a thread; one nobody knows has no messages."""
+        record = await self._threads.record(thread)
+        if record is None:
+            cut = Cut(Cursor(0), await self._log.now())
+            return idle_prelude(Visible(thread.thread_id, shown=self._shown), cut)
+        cut = _cut(record)
+        visible = await self._visible(thread, cut)
+        if record.run:
+            live = await self._live(thread, record.run, cut)
+            if live is not None and live.terminal is None:
+                return live_prelude(visible, cut, live, max_frame)
+        last = await self._last(thread, record)
+        return idle_prelude(visible, cut, last, max_frame=max_frame)
+
+    async def of_run(self, thread: ThreadKey, run_id: str, max_frame: int) -> JoinedRun:
+        """Return the prelude of one run: live, or closed by its own terminal event."""
+        record = await self._threads.record(thread)
+        info = await self._runs.run_info(thread.owner, run_id)
+        if record is None or info is None:
+            raise RequestRefused("not_found", f"There is no run {run_id}.")
+        cut = _cut(record)
+        live = await self._live(thread, run_id, cut)
+        visible = await self._visible(thread, cut)
+        if live is None or live.terminal is None:
+            return JoinedRun(live_prelude(visible, cut, live or LiveRun(), max_frame), True)
+        terminal = json.dumps(live.terminal, ensure_ascii=False, separators=(",", ":")).encode()
+        return JoinedRun(ended_prelude(visible, cut, run_id, terminal, max_frame), False)
+
+    async def opening(
+        self, thread: ThreadKey, history: Sequence[Message], held: int, max_frame: int
+    ) -> OpeningPair:
+        """Return the two snapshots for a client that is behind."""
+        head = await self._log.head(thread)
+        cut = Cut(Cursor(head.seq, head.epoch), head.time)
+        visible = Visible(thread.thread_id, tuple(history), shown=self._shown)
+        return opening_pair(visible, held, cut, max_frame)
+
+    async def _visible(self, thread: ThreadKey, cut: Cut) -> Visible:
+        stored = await self._history.read(thread)
+        # What was stored after the cut is announced by an entry of the tail.
+        history = tuple(m.message for m in stored.live if m.seq <= cut.cursor.seq)
+        packed = await self._log.state(thread)
+        state: Any = None if packed is None else json.loads(packed)
+        return Visible(thread.thread_id, history, state, shown=self._shown)
+
+    async def _live(self, thread: ThreadKey, run_id: str, cut: Cut) -> LiveRun | None:
+        info = await self._runs.run_info(thread.owner, run_id)
+        if info is None:
+            return None
+        return LiveRun.of(await self._entries(thread, info, cut.cursor.seq))
+
+    async def _entries(self, thread: ThreadKey, info: RunInfo, until: int) -> list[Entry]:
+        found: list[Entry] = []
+        after = info.first - 1
+        last = until if info.ended is None else min(until, info.last)
+        while after < last:
+            page = await self._log.read(thread, after, PAGE)
+            if not page:
+                break
+            found += [e for e in page if e.run == info.run_id and e.seq <= last]
+            after = page[-1].seq
+        return found
+
+    async def _last(self, thread: ThreadKey, record: ThreadRecord) -> LastRun | None:
+        run_id = record.last_run or record.run
+        if not run_id:
+            return None
+        info = await self._runs.run_info(thread.owner, run_id)
+        status = _ENDS.get(record.last_status, "completed")
+        return LastRun(run_id, status, info.error or None if info else None)
+
+
+def _cut(record: ThreadRecord) -> Cut:
+    return Cut(Cursor(record.entries, record.epoch), record.activity)

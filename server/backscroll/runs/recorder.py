@@ -1,0 +1,218 @@
+"""What operators read of a run: call records with their outcomes, compaction decisions, notes.
+
+The record of a call is written before its request leaves. It is made from what is really sent;
+what filters claimed supplies the reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from backscroll.agent.events import (
+    AgentEvent,
+    CallFinished,
+    CallRetried,
+    CallStarted,
+    ContextChanged,
+    IterationStarted,
+    Reported,
+)
+from backscroll.compaction.call_record import CallPlace, make_record, merge_plans
+from backscroll.compaction.decision import CompactionFinished
+from backscroll.compaction.tokens import Sizes
+from backscroll.kernel.canon import canonical_json, clean_text
+from backscroll.kernel.errors import ModelError
+from backscroll.kernel.message import Message
+from backscroll.kernel.request import CallStart, Note, ViewPlanned
+from backscroll.store.entry import Audience, Kind, NewEntry
+
+ERROR_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Entries to append, with the blobs they name and what they change in the thread's head."""
+
+    entries: tuple[NewEntry, ...] = ()
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    meta: Mapping[str, str] = field(default_factory=dict)
+
+
+NOTHING = Recorded()
+
+
+class Recorder:
+    """Turns what a run reports into operator entries; one per run, called in order."""
+
+    def __init__(
+        self, run: str, worker: str, sizes: Sizes, *, calls: int, compactions: int
+    ) -> None:
+        self._run, self._worker, self._sizes = run, worker, sizes
+        self._call, self._compactions = calls, compactions
+        self._iteration: int | None = None
+        self._plans: list[ViewPlanned] = []
+        self._noted: set[str] = set()
+        self._retries = 0
+        self._decision: int | None = None
+
+    @property
+    def call(self) -> int:
+        """The number of the newest call of the thread."""
+        return self._call
+
+    def take(self, event: AgentEvent, history: Sequence[tuple[int, Message]]) -> Recorded:
+        """Return what one event puts into the log; `history` is what the run's memory read last."""
+        match event:
+            case IterationStarted():
+                self._iteration = event.index + 1
+            case Reported():
+                return self._reported(event.report, history)
+            case CallStarted():
+                return self._started(event, history)
+            case CallRetried():
+                self._retries = event.try_number
+            case CallFinished():
+                return self._finished(event)
+            case ContextChanged() if event.conflicts:
+                names = ", ".join(event.conflicts)
+                return self.note(Note("slot_conflict", f"written twice in one batch: {names}"))
+        return NOTHING
+
+    def note(self, note: Note) -> Recorded:
+        """Return a note as an entry; one with a key only the first time."""
+        if note.key is not None and note.key in self._noted:
+            return NOTHING
+        if note.key is not None:
+            self._noted.add(note.key)
+        body = {"kind": note.kind, "text": note.text}
+        if note.key is not None:
+            body["key"] = note.key
+        return Recorded((self._entry("note", note.kind, {**body, **note.data}, "", note.text),))
+
+    def _reported(self, report: Any, history: Sequence[tuple[int, Message]]) -> Recorded:
+        if isinstance(report, ViewPlanned):
+            self._plans.append(report)
+        elif isinstance(report, Note):
+            return self.note(report)
+        elif isinstance(report, CompactionFinished):
+            return self._compacted(report, history)
+        return NOTHING
+
+    def _compacted(
+        self, report: CompactionFinished, history: Sequence[tuple[int, Message]]
+    ) -> Recorded:
+        self._compactions += 1
+        decision = with_positions(report.decision, history)
+        attempt = decision.get("attempt", 1)
+        if decision.get("summary"):
+            self._decision = self._compactions
+        # The decision comes before the record of the attempt it belongs to.
+        call = self._call + 1 if attempt == 1 else self._call
+        body = {"compaction": self._compactions, "call": call, **decision}
+        line = decision_line(decision)
+        entry = self._entry("compaction", decision["result"], body, str(self._compactions), line)
+        return Recorded((entry,), report.blobs)
+
+    def _started(self, event: CallStarted, history: Sequence[tuple[int, Message]]) -> Recorded:
+        if event.attempt == 1:
+            self._call += 1
+        plan = merge_plans(self._plans)
+        self._plans.clear()
+        self._retries = 0
+        place = CallPlace(
+            self._call, event.attempt, self._run, self._iteration, self._worker, self._decision
+        )
+        start = CallStart(event.message_id, event.model, event.request, event.stream)
+        made = make_record(place, start, plan, history, self._sizes)
+        record = made.record
+        sent = record["sent"]
+        name = record["model"]["name"]
+        preview = (
+            f"call {self._call}, attempt {event.attempt}, {name}, "
+            f"{sent['messages']} messages, {sent['tokens']} tokens"
+        )
+        entry = self._entry("call", "started", record, str(self._call), preview)
+        context = {
+            "tokens": sent["tokens"],
+            "window": record.get("budget", {}).get("window"),
+            "source": "estimate",
+            "call": self._call,
+        }
+        known = {key: value for key, value in context.items() if value is not None}
+        head = {"model": name, "call": str(self._call), "context": canonical_json(known)}
+        return Recorded((entry,), made.blobs, head)
+
+    def _finished(self, event: CallFinished) -> Recorded:
+        outcome: dict[str, Any] = {
+            "call": self._call,
+            "attempt": event.attempt,
+            "message": event.message_id,
+            "ms": round(event.duration_s * 1000),
+            "tries": self._retries + 1,
+        }
+        if event.usage is not None:
+            outcome["usage"] = event.usage.to_dict()
+        if event.finish_reason is not None:
+            outcome["finish_reason"] = event.finish_reason.value
+        type_ = "finished"
+        if event.error is not None:
+            type_ = "cancelled" if event.error.kind == "cancelled" else "failed"
+            outcome["error"] = _error(event.error)
+        outcome["status"] = {"finished": "ok", "failed": "error"}.get(type_, type_)
+        entry = self._entry("call", type_, outcome, str(self._call), _outcome_line(outcome))
+        return Recorded((entry,))
+
+    def _entry(
+        self, kind: Kind, type_: str, body: Mapping[str, Any], ref: str, preview: str
+    ) -> NewEntry:
+        audience: Audience = "operator"
+        data = clean_text(canonical_json(body)).encode()
+        return NewEntry(kind, type_, data, audience, self._run, ref, clean_text(preview))
+
+
+def _error(error: ModelError) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": error.kind, "message": str(error)[:ERROR_CHARS]}
+    if error.status is not None:
+        found["status"] = error.status
+    if error.refusal is not None:
+        found["class"], found["rule"] = error.refusal.cls, error.refusal.rule
+    return found
+
+
+def _outcome_line(outcome: Mapping[str, Any]) -> str:
+    words = [outcome.get("finish_reason") or outcome["status"], f"{outcome['ms']} ms"]
+    usage = outcome.get("usage", {})
+    if "input_tokens" in usage:
+        words.append(f"{usage['input_tokens']} in")
+    if "output_tokens" in usage:
+        words.append(f"{usage['output_tokens']} out")
+    if "error" in outcome:
+        words.append(outcome["error"]["message"])
+    return ", ".join(words)
+
+
+def with_positions(
+    decision: Mapping[str, Any], history: Sequence[tuple[int, Message]]
+) -> dict[str, Any]:
+    """Return a decision whose range and cut name store positions, as the log and the API do."""
+    found = dict(decision)
+    places = [position for position, _ in history]
+    if "covers" in found and all(0 < n <= len(places) for n in found["covers"]):
+        found["covers"] = [places[n - 1] for n in found["covers"]]
+    cut = found.get("cut")
+    if cut and 0 < cut.get("position", 0) <= len(places):
+        found["cut"] = {**cut, "position": places[cut["position"] - 1]}
+    return found
+
+
+def decision_line(decision: Mapping[str, Any]) -> str:
+    """Return a decision in one line: what was done, and what it changed."""
+    before, after = decision["before"], decision["after"]
+    stages = ", ".join(stage["stage"] for stage in decision["stages"]) or "nothing"
+    line = (
+        f"{decision['trigger']}: {stages}, {before['messages']} to {after['messages']} messages, "
+        f"{before['tokens']} to {after['tokens']} tokens"
+    )
+    return f"{line}, {decision['reason']}" if "reason" in decision else line

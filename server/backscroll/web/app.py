@@ -1,0 +1,209 @@
+"""The application of one worker: every route, and the worker's life around them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from backscroll.agui.capabilities import capabilities
+from backscroll.agui.refusal import Problem, RequestRefused
+from backscroll.runs.worker import Worker
+from backscroll.web import console_calls, console_log, console_threads, ops
+from backscroll.web.answers import json_answer, services_of
+from backscroll.web.console_pages import ConsoleFiles, console_folder
+from backscroll.web.console_socket import console_websocket
+from backscroll.web.guard import Guard
+from backscroll.web.origins import OriginRules
+from backscroll.web.services import Services, WebLimits
+from backscroll.web.sse import get_feed, post_run, read_body
+from backscroll.web.websocket import agui_websocket
+
+OpenWorker = Callable[[], AbstractAsyncContextManager[Worker]]
+
+
+def build_app(
+    open_worker: OpenWorker,
+    limits: WebLimits,
+    rules: OriginRules,
+    on_ready: Callable[[Worker], None] | None = None,
+) -> ASGIApp:
+    """Return the application; its lifespan opens the worker and closes it again."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with open_worker() as worker:
+            app.state.services = Services(worker, limits)
+            if on_ready is not None:
+                on_ready(worker)
+            yield
+
+    app = Starlette(
+        routes=_routes(),
+        lifespan=lifespan,
+        exception_handlers={HTTPException: _http_exception},
+    )
+    app.state.console = ConsoleFiles(console_folder())
+    return Guard(_RawPaths(app), rules)
+
+
+def _routes() -> list[BaseRoute]:
+    thread = "/threads/{thread}"
+    api: list[BaseRoute] = [
+        Route("/session", ops.session),
+        Route("/system", ops.system),
+        Route("/threads", console_threads.list_threads),
+        Route(thread, console_threads.get_thread),
+        Route(f"{thread}/runs", console_threads.list_runs),
+        Route(f"{thread}/messages", console_threads.list_messages),
+        Route(f"{thread}/messages/{{message}}", console_threads.get_message),
+        Route(f"{thread}/cancel", console_threads.cancel_run, methods=["POST"]),
+        Route(f"{thread}/entries", console_log.list_entries),
+        Route(f"{thread}/entries/{{seq:int}}", console_log.get_entry),
+        Route(f"{thread}/rows", console_log.list_rows),
+        Route(f"{thread}/export", console_log.export),
+        Route(f"{thread}/calls", console_calls.list_calls),
+        Route(f"{thread}/calls/{{call}}", console_calls.get_call),
+        Route(f"{thread}/calls/{{call}}/messages", console_calls.list_sent),
+        Route(f"{thread}/calls/{{call}}/request", console_calls.get_request),
+        Route(f"{thread}/compactions", console_calls.list_compactions),
+        Route(f"{thread}/compactions/{{number:int}}", console_calls.get_compaction),
+        Route("/{path:path}", _no_route),
+    ]
+    return [
+        Route("/healthz", ops.healthz),
+        Route("/readyz", ops.readyz),
+        Route("/favicon.ico", _icon),
+        Route("/", _page),
+        Route("/agui/capabilities", _capabilities),
+        Route("/agui/abort", _abort, methods=["POST"]),
+        _AguiRoute("/agui", _agui_http),
+        WebSocketRoute("/agui", _agui_socket),
+        Route("/agui/{agent}/capabilities", _capabilities),
+        _AguiRoute("/agui/{agent}", _agui_http),
+        WebSocketRoute("/agui/{agent}", _agui_socket),
+        Mount("/console/api", routes=api),
+        WebSocketRoute("/console/ws", _console_socket),
+        Route("/console/static/{hash}/{path:path}", _static),
+        Route("/console", _page),
+        Route("/console/{path:path}", _page),
+    ]
+
+
+class _AguiRoute(Route):
+    """A route whose endpoint is plain ASGI, for GET and POST."""
+
+    def __init__(self, path: str, endpoint: ASGIApp) -> None:
+        super().__init__(path, _Plain(endpoint), methods=["GET", "POST"])
+
+
+class _Plain:
+    """An ASGI callable that starlette takes as it is."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+
+class _RawPaths:
+    """Matches routes on the raw path: a thread's key is one segment, whatever is in it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        raw = scope.get("raw_path")
+        if scope["type"] in ("http", "websocket") and raw:
+            scope = {**scope, "path": raw.split(b"?")[0].decode("latin-1")}
+        await self._app(scope, receive, send)
+
+
+def _check_agent(scope: Scope, services: Services) -> None:
+    wanted = scope.get("path_params", {}).get("agent")
+    if wanted is not None and wanted != services.worker.agent_rules.name:
+        raise RequestRefused("not_found", f"There is no agent {wanted}.", {"agent": wanted})
+
+
+async def _agui_http(scope: Scope, receive: Receive, send: Send) -> None:
+    services: Services = scope["app"].state.services
+    _check_agent(scope, services)
+    if scope["method"] == "POST":
+        await post_run(services, scope, receive, send)
+    else:
+        query = dict(Request(scope).query_params)
+        await get_feed(services, scope, receive, send, query)
+
+
+async def _agui_socket(socket: WebSocket) -> None:
+    services: Services = socket.app.state.services
+    _check_agent(socket.scope, services)
+    query = dict(socket.query_params)
+    await agui_websocket(services, socket.scope, socket._receive, socket._send, query)
+
+
+async def _console_socket(socket: WebSocket) -> None:
+    services: Services = socket.app.state.services
+    await console_websocket(services, socket.scope, socket._receive, socket._send)
+
+
+async def _capabilities(request: Request) -> Response:
+    services = services_of(request)
+    _check_agent(request.scope, services)
+    return json_answer(json.loads(capabilities(services.card())))
+
+
+async def _abort(request: Request) -> Response:
+    services = services_of(request)
+    headers = {name.lower(): value for name, value in request.scope["headers"]}
+    data = await read_body(request.receive, headers, services.limits.input.input_bytes)
+    try:
+        body: Any = json.loads(data)
+    except ValueError as error:
+        raise RequestRefused("not_json", f"not JSON: {error}") from error
+    if not isinstance(body, dict) or not isinstance(body.get("runId", body.get("threadId")), str):
+        raise RequestRefused.of_problems([Problem("runId", "is missing, and so is threadId")])
+    registry = services.worker.registry
+    if "runId" in body:
+        return json_answer({"stopping": await registry.stop(services.owner, body["runId"])})
+    thread = services.thread(body["threadId"])
+    run = (await services.worker.log.head(thread)).run
+    stopping = bool(run) and await registry.store.stop(thread, run)
+    return json_answer({"stopping": stopping})
+
+
+async def _page(request: Request) -> Response:
+    files: ConsoleFiles = request.app.state.console
+    return await files.page(request)
+
+
+async def _static(request: Request) -> Response:
+    files: ConsoleFiles = request.app.state.console
+    return await files.static(request)
+
+
+async def _icon(request: Request) -> Response:
+    files: ConsoleFiles = request.app.state.console
+    return await files.icon(request)
+
+
+async def _no_route(request: Request) -> Response:
+    raise RequestRefused("not_found", f"There is no route {request.url.path}.")
+
+
+async def _http_exception(request: Request, error: Exception) -> Response:
+    """Turn starlette's own refusals into ours."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    if status == 405:
+        raise RequestRefused("method_not_allowed", f"{request.method} is not allowed here.")
+    raise RequestRefused("not_found", f"There is no route {request.url.path}.")

@@ -1,0 +1,155 @@
+"""The operator API on model calls and compactions: what was sent, and why it differs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from backscroll.agui.refusal import RequestRefused
+from backscroll.compaction.canon_forms import prefix_hashes
+from backscroll.runs.call_book import Attempt, Call, sent_json
+from backscroll.store.entry import Entry
+from backscroll.store.keys import ThreadKey
+from backscroll.web.answers import json_answer, number, services_of, thread_of
+from backscroll.web.services import Services
+
+
+async def list_calls(request: Request) -> Response:
+    """Return the heads of all calls of a thread."""
+    thread = thread_of(request)
+    services = services_of(request)
+    calls = await services.calls.calls(thread)
+    live = await _live_run(services, thread)
+    heads = [call.head(call.attempts[-1].record.get("run") == live) for call in calls]
+    return json_answer({"calls": heads})
+
+
+async def get_call(request: Request) -> Response:
+    """Return one call with its attempts: spans of the history by fate, and the budget."""
+    thread, services = thread_of(request), services_of(request)
+    call = await _call(request, services, thread)
+    live = await _live_run(services, thread)
+    return json_answer(call.whole(call.attempts[-1].record.get("run") == live))
+
+
+async def list_sent(request: Request) -> Response:
+    """Return the messages of an attempt as they were sent, by sent position."""
+    thread, services = thread_of(request), services_of(request)
+    attempt = _attempt(request, await _call(request, services, thread))
+    rebuilt = await services.calls.sent(thread, attempt)
+    total = len(rebuilt.sent)
+    first = number(request.query_params, "from", 1) or 1
+    last = number(request.query_params, "to", total)
+    messages = sent_json(rebuilt, first, total if last is None else last)
+    answer: dict[str, Any] = {"messages": messages, "total": total}
+    if rebuilt.missing:
+        answer["missing"] = list(rebuilt.missing)
+    return json_answer(answer)
+
+
+async def get_request(request: Request) -> Response:
+    """Return the request body of an attempt, rebuilt and compared with the recorded hash."""
+    thread, services = thread_of(request), services_of(request)
+    attempt = _attempt(request, await _call(request, services, thread))
+    return json_answer(await services.calls.request(thread, attempt))
+
+
+async def list_compactions(request: Request) -> Response:
+    """Return every decision of a thread, and the state of its cache."""
+    thread, services = thread_of(request), services_of(request)
+    entries = await _compactions(services, thread)
+    found = [decision_json(entry) for entry in entries]
+    return json_answer({"card": await _card(services, thread), "compactions": found})
+
+
+async def get_compaction(request: Request) -> Response:
+    """Return one decision with the texts it names."""
+    thread, services = thread_of(request), services_of(request)
+    wanted = int(request.path_params["number"])
+    entries = await _compactions(services, thread)
+    found = next((entry for entry in entries if int(entry.ref) == wanted), None)
+    if found is None:
+        message = f"There is no compaction {wanted}."
+        raise RequestRefused("not_found", message, {"thread": thread.key})
+    decision = decision_json(found)
+    summary = decision.get("summary")
+    if summary:
+        names = [str(summary[name]) for name in ("blob", "prompt") if name in summary]
+        blobs = await services.worker.log.blobs(thread, names)
+        texts = {
+            name: blobs[str(summary[name])].decode("utf-8", "replace")
+            for name in ("blob", "prompt")
+            if summary.get(name) in blobs
+        }
+        if "blob" in texts:
+            decision["text"] = texts["blob"]
+        if "prompt" in texts:
+            decision["prompt"] = texts["prompt"]
+    earlier = [int(e.ref) for e in entries if int(e.ref) < wanted and _has_summary(e)]
+    if earlier:
+        decision["previous"] = earlier[-1]
+    return json_answer(decision)
+
+
+def decision_json(entry: Entry) -> dict[str, Any]:
+    """Return a compaction entry as the API shows it."""
+    body: dict[str, Any] = json.loads(entry.body)
+    found = {**body, "seq": entry.seq, "time": entry.time, "run": entry.run}
+    return {name: value for name, value in found.items() if value != ""}
+
+
+async def _compactions(services: Services, thread: ThreadKey) -> list[Entry]:
+    fold = await services.rows.rows(thread)
+    seqs = [row.seq[0] for row in fold.rows if row.family == "compaction"]
+    return await services.worker.log.entries_at(thread, seqs)
+
+
+async def _card(services: Services, thread: ThreadKey) -> dict[str, Any]:
+    """Return what the compaction store holds now, and whether it still fits the history."""
+    entry = await services.worker.compaction.get(thread.thread_id)
+    card: dict[str, Any] = {"failures": entry.failures, "paused": entry.opened_ms is not None}
+    if entry.cache is None:
+        return card
+    stored = await services.worker.history.read(thread)
+    live = [found.message for found in stored.live]
+    n = entry.cache.prefix_n
+    matches = n <= len(live) and prefix_hashes(live)[n] == entry.cache.prefix_hash
+    cache: dict[str, Any] = {
+        "prefix_n": n,
+        "prefix_hash": entry.cache.prefix_hash,
+        "matches": matches,
+    }
+    if "time_ms" in entry.cache.made:
+        cache["made"] = entry.cache.made["time_ms"]
+    return {**card, "cache": cache, "bytes": len(entry.cache.summary.encode())}
+
+
+async def _call(request: Request, services: Services, thread: ThreadKey) -> Call:
+    text = request.path_params["call"]
+    if text != "latest" and not text.isdecimal():
+        raise RequestRefused("not_found", f"There is no call {text}.", {"thread": thread.key})
+    call = await services.calls.call(thread, None if text == "latest" else int(text))
+    if call is None:
+        raise RequestRefused("not_found", f"There is no call {text}.", {"thread": thread.key})
+    return call
+
+
+def _attempt(request: Request, call: Call) -> Attempt:
+    wanted = number(request.query_params, "attempt", len(call.attempts))
+    for attempt in call.attempts:
+        if attempt.record["attempt"] == wanted:
+            return attempt
+    raise RequestRefused("not_found", f"Call {call.number} has no attempt {wanted}.")
+
+
+async def _live_run(services: Services, thread: ThreadKey) -> str:
+    return (await services.worker.log.head(thread)).run
+
+
+def _has_summary(entry: Entry) -> bool:
+    body: Mapping[str, Any] = json.loads(entry.body)
+    return bool(body.get("summary"))

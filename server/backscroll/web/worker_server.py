@@ -1,0 +1,126 @@
+"""One worker as a process: its settings as plain values, and the server that runs it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from backscroll.agent.agent import Agent
+from backscroll.agui.checks import InputLimits
+from backscroll.agui.options import AgentRules, Timeline
+from backscroll.runs.registry import RunRules
+from backscroll.runs.runner import RunTimes
+from backscroll.runs.worker import Worker, WorkerOptions, open_worker
+from backscroll.web.app import build_app
+from backscroll.web.origins import OriginRules
+from backscroll.web.services import WebLimits
+from backscroll.web.serving import ServingOptions, make_server
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSetup:
+    """What a worker is told; each field but `agent` is the setting of that name."""
+
+    agent: Agent
+    redis_url: str
+    key_prefix: str = "bs"
+    log_level: str = "info"
+    allowed_origins: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+    compression: bool = False
+    max_input_bytes: int = 8 * 1024 * 1024
+    max_messages: int = 10_000
+    max_frame: int = 1_000_000
+    sse_max_frame: int = 8_000_000
+    client_result_chars: int = 200_000
+    context_bytes: int = 65_536
+    keepalive_s: float = 20.0
+    send_timeout_s: float = 30.0
+    idle_s: float = 300.0
+    drain_s: float = 10.0
+    lease_s: float = 15.0
+    run_seconds: float = 600.0
+    supersede_wait_s: float = 5.0
+    active_runs: int = 200
+    feeds_per_socket: int = 64
+    coalesce_ms: float = 15.0
+    coalesce_deltas: int = 16
+    show_reasoning: bool = True
+    client_timeline: Timeline = "brief"
+
+
+def run_worker(setup: WorkerSetup, listener: socket.socket, on_ready: Callable[[], None]) -> None:
+    """Serve on a listening socket until a signal; `on_ready` is called once requests are taken."""
+    opened: list[Worker] = []
+
+    def ready(worker: Worker) -> None:
+        opened.append(worker)
+        on_ready()
+
+    async def drain() -> None:
+        for worker in opened:
+            await worker.registry.drain(setup.drain_s)
+
+    options = _worker_options(setup)
+    rules = _agent_rules(setup)
+    app = build_app(
+        lambda: open_worker(setup.agent, rules, options),
+        _limits(setup),
+        OriginRules(frozenset(setup.allowed_hosts), frozenset(setup.allowed_origins)),
+        ready,
+    )
+    serving = ServingOptions(
+        setup.max_input_bytes,
+        setup.keepalive_s,
+        setup.compression,
+        setup.drain_s,
+        setup.log_level,
+    )
+    server = make_server(app, serving, drain)
+    with asyncio.Runner(loop_factory=_loop()) as runner:
+        runner.run(server.serve(sockets=[listener]))
+
+
+def _loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Return how to make the faster loop, where it is installed."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def _worker_options(setup: WorkerSetup) -> WorkerOptions:
+    times = RunTimes(
+        setup.lease_s, setup.run_seconds, setup.coalesce_ms / 1000, setup.coalesce_deltas
+    )
+    rules = RunRules(times, setup.active_runs, setup.supersede_wait_s)
+    return WorkerOptions(setup.redis_url, setup.key_prefix, rules)
+
+
+def _agent_rules(setup: WorkerSetup) -> AgentRules:
+    return AgentRules(
+        name=setup.agent.name,
+        tool_names=frozenset(setup.agent.client.tools.names()),
+        timeline=setup.client_timeline,
+        show_reasoning=setup.show_reasoning,
+        result_chars=setup.client_result_chars,
+    )
+
+
+def _limits(setup: WorkerSetup) -> WebLimits:
+    return WebLimits(
+        InputLimits(
+            input_bytes=setup.max_input_bytes,
+            messages=setup.max_messages,
+            context_bytes=setup.context_bytes,
+        ),
+        setup.max_frame,
+        setup.sse_max_frame,
+        setup.keepalive_s,
+        setup.send_timeout_s,
+        setup.idle_s,
+        setup.feeds_per_socket,
+    )
