@@ -127,15 +127,16 @@ class Recorder:
         start = CallStart(event.message_id, event.model, event.request, event.stream)
         made = make_record(place, start, plan, history, self._sizes)
         record = made.record
-        sent = record["sent"]
         name = record["model"]["name"]
+        # With the tools, which are no messages: what the whole request is estimated at.
+        tokens = sum(part[0] for part in record["sent"]["parts"].values())
         preview = (
             f"call {self._call}, attempt {event.attempt}, {name}, "
-            f"{sent['messages']} messages, {sent['tokens']} tokens"
+            f"{record['sent']['messages']} messages, {tokens} tokens"
         )
         entry = self._entry("call", "started", record, str(self._call), preview)
         context = {
-            "tokens": sent["tokens"],
+            "tokens": tokens,
             "window": record.get("budget", {}).get("window"),
             "source": "estimate",
             "call": self._call,
