@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ag_ui import core as ag
 
 from backscroll.agent import events as agent
 from backscroll.agui.lanes import Lane
-from backscroll.agui.messages import Shown, echo, result_content
+from backscroll.agui.live_run import Activity
+from backscroll.agui.messages import Shown, echo
 from backscroll.agui.options import Timeline
 from backscroll.agui.run_end import RunEnd
-from backscroll.agui.shown import Sent
+from backscroll.agui.sent import Sent
 from backscroll.agui.snapshot import messages_snapshot
+from backscroll.agui.terminal import Ending, activity_event, ending_events, result_event
 from backscroll.agui.wire import event_entry
 from backscroll.kernel.message import Message
 from backscroll.kernel.ports import Ids
@@ -52,7 +54,7 @@ class RunEncoder:
         self._step = ""
         self._models: dict[str, tuple[str, str]] = {}
         self._usage: dict[tuple[str, str], Usage] = {}
-        self._activities: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        self._activities: dict[str, Activity] = {}
         self._is_closed = False
 
     @property
@@ -109,8 +111,8 @@ class RunEncoder:
         """State an activity whole, again whenever it changed; nothing at timeline `off`."""
         if self._is_closed or self._timeline == "off":
             return []
-        self._activities[message_id] = (kind, content)
-        return self._entries([_activity(message_id, kind, content)])
+        self._activities[message_id] = Activity(message_id, kind, content)
+        return self._entries([activity_event(message_id, kind, content)])
 
     def custom(self, name: str, value: Any) -> list[NewEntry]:
         """Return a custom event of ours; only at timeline `full`."""
@@ -136,11 +138,15 @@ class RunEncoder:
             return []
         events = self._lane.close(incomplete=True)
         self._note(events)
+        ending = Ending(
+            end,
+            activities=list(self._activities.values()),
+            steps=[self._step] if self._step else [],
+            usage=self._usage,
+        )
         if history is not None:
-            events += self._correction(history, before, end)
-        events += self._end_activities(end)
-        events += self._end_step()
-        events.append(self._terminal(end))
+            ending = self._corrected(ending, history, before)
+        events += ending_events(self._run.thread_id, self._run.run_id, ending, self._shown)
         self._is_closed = True
         return [event_entry(event, self._run.run_id) for event in events]
 
@@ -189,76 +195,27 @@ class RunEncoder:
         return self._lane.text(message_id, result.text) + self._lane.close()
 
     def _result(self, message: Message) -> ag.BaseEvent:
-        call_id = message.tool_call_id or ""
-        self._sent.result(call_id)
-        is_plain = message.outcome in (None, "ok", "replied")
-        return ag.ToolCallResultEvent(
-            message_id=message.id or "",
-            tool_call_id=call_id,
-            content=result_content(message, self._shown),
-            role="tool",
-            metadata=None if is_plain else {"backscroll": {"outcome": message.outcome}},
-        )
+        self._sent.result(message.tool_call_id or "")
+        return result_event(message, self._shown)
 
     def _begin_step(self, name: str) -> list[ag.BaseEvent]:
-        events = self._lane.close() + self._end_step()
+        events = self._lane.close()
+        if self._step:
+            events.append(ag.StepFinishedEvent(step_name=self._step))
         if self._timeline == "off":
             return events
         self._step = name
         return [*events, ag.StepStartedEvent(step_name=name)]
 
-    def _end_step(self) -> list[ag.BaseEvent]:
-        name, self._step = self._step, ""
-        return [ag.StepFinishedEvent(step_name=name)] if name else []
-
-    def _correction(
-        self, history: Sequence[Message], before: int, end: RunEnd
-    ) -> list[ag.BaseEvent]:
-        """Return results that were stored unseen, and a snapshot where clients saw otherwise."""
+    def _corrected(self, ending: Ending, history: Sequence[Message], before: int) -> Ending:
+        """Add the results that were stored unseen, and a snapshot where clients saw otherwise."""
         own = history[before:]
-        events = [self._result(message) for message in self._sent.missing_results(own)]
-        if end.is_blocked or self._sent.is_stored(own, self._shown.reasoning):
-            return events
-        snapshot = messages_snapshot(
-            history, shown=self._shown, stale_reasoning=self._sent.reasoning_ids()
-        )
-        return [*events, snapshot] if snapshot else events
-
-    def _end_activities(self, end: RunEnd) -> list[ag.BaseEvent]:
-        status = "cancelled" if end.status == "cancelled" else "failed"
-        return [
-            _activity(message_id, kind, {**content, "status": status})
-            for message_id, (kind, content) in self._activities.items()
-            if content.get("status") == "running"
-        ]
-
-    def _terminal(self, end: RunEnd) -> ag.BaseEvent:
-        usage = [
-            ag.TokenUsage(provider=provider or None, model=model or None, **used.to_dict())
-            for (provider, model), used in self._usage.items()
-            if used.to_dict()
-        ]
-        if end.status == "failed":
-            about: dict[str, Any] = {"retryable": True} if end.is_retryable else {}
-            about |= {"request_id": end.request_id} if end.request_id else {}
-            return ag.RunErrorEvent(
-                message=end.message,
-                code=end.code,
-                usage=usage or None,
-                metadata={"backscroll": about} if about else None,
-            )
-        outcome: ag.RunFinishedSuccessOutcome | ag.RunFinishedCancelledOutcome
-        if end.status == "cancelled":
-            outcome = ag.RunFinishedCancelledOutcome()
-        else:
-            outcome = ag.RunFinishedSuccessOutcome(pending_tool_call_ids=list(end.pending) or None)
-        return ag.RunFinishedEvent(
-            thread_id=self._run.thread_id,
-            run_id=self._run.run_id,
-            result=end.result,
-            outcome=outcome,
-            usage=usage or None,
-        )
+        ending = replace(ending, results=self._sent.missing_results(own))
+        if ending.end.is_blocked or self._sent.is_stored(own, self._shown.reasoning):
+            return ending
+        stale = self._sent.reasoning_ids()
+        snapshot = messages_snapshot(history, shown=self._shown, stale_reasoning=stale)
+        return replace(ending, snapshot=snapshot)
 
     def _entries(self, events: Iterable[ag.BaseEvent]) -> list[NewEntry]:
         listed = list(events)
@@ -275,9 +232,3 @@ class RunEncoder:
                     self._sent.call(event.tool_call_id, event.parent_message_id or "")
                 case ag.ToolCallArgsEvent():
                     self._sent.args(event.tool_call_id, event.delta)
-
-
-def _activity(message_id: str, kind: str, content: Mapping[str, Any]) -> ag.BaseEvent:
-    return ag.ActivitySnapshotEvent(
-        message_id=message_id, activity_type=kind, content=dict(content)
-    )

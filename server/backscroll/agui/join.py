@@ -133,7 +133,7 @@ def _prelude(
     max_frame: int | None,
     live: LiveRun | None = None,
 ) -> Prelude:
-    stale = list(live.reasoning) if live else []
+    stale = live.spans if live else []
     messages = visible_messages(
         thread.history, live, shown=thread.shown, activities=thread.activities
     )
@@ -180,8 +180,8 @@ def _open(live: LiveRun, max_frame: int | None) -> Iterator[ag.BaseEvent]:
     yield from (ag.StepStartedEvent(step_name=name) for name in live.steps)
     if live.predicts is not None:
         yield ag.CustomEvent(name="PredictState", value=live.predicts)
+    yield from (ag.ReasoningStartEvent(message_id=span) for span in live.spans)
     for span, piece in live.reasoning.items():
-        yield ag.ReasoningStartEvent(message_id=span)
         yield ag.ReasoningMessageStartEvent(message_id=span)
         for delta in split_delta(piece.whole, chars):
             yield ag.ReasoningMessageContentEvent(message_id=span, delta=delta)

@@ -55,6 +55,7 @@ class LiveRun:
         self.parent_run_id: str | None = None
         self.steps: list[str] = []
         self.predicts: Any = None  # Any: the value of the run's PredictState
+        self.spans: list[str] = []
         self.reasoning: dict[str, Piece] = {}
         self.texts: dict[str, Piece] = {}
         self.calls: dict[str, Piece] = {}
@@ -90,6 +91,10 @@ class LiveRun:
         out += (message for message in self._results.values() if message.id not in known)
         return out
 
+    def reasoning_sent(self) -> list[str]:
+        """Return the ids of all reasoning this run has shown."""
+        return [reasoning_id(name) for name, reply in self._replies.items() if reply.reasoning]
+
     def made(self) -> set[str]:
         """Return the ids of all messages this run has shown so far."""
         results = {message.id for message in self._results.values() if message.id}
@@ -123,6 +128,12 @@ class LiveRun:
         reply.text += piece.text
         if event.get("metadata", {}).get("backscroll", {}).get("incomplete"):
             reply.is_incomplete = True
+
+    def _span_started(self, event: Mapping[str, Any]) -> None:
+        self.spans.append(event["messageId"])
+
+    def _span_ended(self, event: Mapping[str, Any]) -> None:
+        self.spans.remove(event["messageId"])
 
     def _reasoning_started(self, event: Mapping[str, Any]) -> None:
         span = event["messageId"]
@@ -203,6 +214,8 @@ _READERS: Mapping[str, Callable[[LiveRun, Mapping[str, Any]], None]] = {
     "TEXT_MESSAGE_START": LiveRun._text_started,
     "TEXT_MESSAGE_CONTENT": LiveRun._text_content,
     "TEXT_MESSAGE_END": LiveRun._text_ended,
+    "REASONING_START": LiveRun._span_started,
+    "REASONING_END": LiveRun._span_ended,
     "REASONING_MESSAGE_START": LiveRun._reasoning_started,
     "REASONING_MESSAGE_CONTENT": LiveRun._reasoning_content,
     "REASONING_MESSAGE_END": LiveRun._reasoning_ended,

@@ -37,11 +37,18 @@ def to_wire_messages(message: Message, shown: Shown) -> list[WireMessage]:
     if message.role is not Role.ASSISTANT:
         return [_to_wire(message, shown)]
     out: list[WireMessage] = []
-    if shown.reasoning and message.reasoning:
+    if shown.reasoning and message.reasoning and message.reasoning.strip():
         out.append(ag.ReasoningMessage(id=reasoning_id(_id(message)), content=message.reasoning))
-    if message.content or message.tool_calls or not message.reasoning:
+    if is_visible(message):
         out.append(_assistant(message))
     return out
+
+
+def is_visible(message: Message) -> bool:
+    """Say whether a message shows anything but reasoning: a blank reply was never sent either."""
+    if message.role is not Role.ASSISTANT:
+        return True
+    return bool(message.tool_calls or message.text.strip())
 
 
 def result_content(message: Message, shown: Shown) -> Any:
@@ -103,7 +110,7 @@ def _to_wire(message: Message, shown: Shown) -> WireMessage:
 def _assistant(message: Message) -> WireMessage:
     return ag.AssistantMessage(
         id=_id(message),
-        content=message.text or None,
+        content=message.text if message.text.strip() else None,
         tool_calls=[_to_call(call) for call in message.tool_calls] or None,
         metadata={"backscroll": {"incomplete": True}} if message.incomplete else None,
     )

@@ -12,6 +12,7 @@ from typing import Literal
 from backscroll.agui.client_list import ClientList, classify, without_repeats
 from backscroll.agui.imported import import_messages
 from backscroll.agui.input import RunInput
+from backscroll.agui.messages import is_visible
 from backscroll.agui.options import AgentRules
 from backscroll.agui.refusal import RequestRefused
 from backscroll.kernel.message import Message, Role, ToolCall, tool_result
@@ -204,7 +205,8 @@ def _is_behind(client: ClientList, live: int) -> bool:
     places = set(known)
     between = range(min(places, default=live), max(places, default=-1))
     missed = (at for at in between if client.history[at].role is Role.USER and at not in places)
-    return last < live - 1 or client.has_invented or any(True for _ in missed)
+    unseen = any(is_visible(message) for message in client.history[last + 1 : live])
+    return unseen or client.has_invented or any(True for _ in missed)
 
 
 def _held(history: Sequence[Message], client: ClientList) -> int:

@@ -60,7 +60,7 @@ def messages_snapshot(
     any reasoning would let them keep it, so one of them is stated empty.
     """
     messages = visible_messages(history, live, shown=shown, activities=activities)
-    return snapshot_of(messages, [*(live.reasoning if live else ()), *stale_reasoning])
+    return snapshot_of(messages, [*(live.spans if live else ()), *stale_reasoning])
 
 
 def snapshot_of(
