@@ -1,11 +1,11 @@
 /** The budget of one attempt: a number line, one stacked bar, and the same as a table. */
 
-import {change, count, percent, plural} from './format.js';
+import {change, count, percent} from './format.js';
 import {button, h, replace} from './h.js';
 
 const NAMES = {
-  system: 'system', tools: 'tool definitions', summary: 'summary', messages: 'messages', results: 'tool results',
-  notes: 'injected notes',
+  system: 'system', tools: 'tool definitions', response_format: 'response format', summary: 'summary',
+  messages: 'messages', results: 'tool results', notes: 'injected notes',
 };
 
 /** What the provider says beside the estimate. @param {any} call @param {any} attempt @returns {string} */
@@ -25,6 +25,13 @@ export function changeWords({history, sent, spans}) {
   };
 }
 
+const triggersOf = (budget) => budget.triggers ?? [];
+
+/** Where the size of the window comes from. @param {any} budget */
+function windowWords({window, window_source: source}) {
+  return window ? `window from ${source}` : 'no window known';
+}
+
 /** The strip. */
 export class BudgetStrip extends HTMLElement {
   #table = h('div', {class: 'budget-table', hidden: true});
@@ -36,9 +43,9 @@ export class BudgetStrip extends HTMLElement {
     const {text, grew} = changeWords(attempt);
     replace(this,
       h('div', {class: 'budget-numbers'},
-        h('p', null, h('strong', null, count(sent.tokens)), ` / ${count(budget.window)} tok · ${percent(sent.tokens, budget.window)}`),
+        h('p', null, h('strong', null, count(sent.tokens)), budget.window ? ` / ${count(budget.window)} tok · ${percent(sent.tokens, budget.window)}` : ' tok'),
         h('p', {class: 'faint'}, providerWords(call, attempt)),
-        h('p', {class: 'faint'}, `window from ${budget.window_source}`)),
+        h('p', {class: 'faint'}, windowWords(budget))),
       h('div', {class: 'budget-main'}, bar(budget, sent.tokens), legend(budget),
         h('div', {class: 'budget-foot'}, h('strong', {class: grew ? 'error' : null}, text), this.#toggle)),
       this.#table);
@@ -60,10 +67,10 @@ function segment(part, whole) {
 
 /** The bar is as wide as the window; what is sent above it makes it wider, and is not clamped. */
 function bar(budget, sent) {
-  const whole = Math.max(budget.window, sent + (budget.reserved ?? 0));
+  const whole = Math.max(budget.window ?? 0, sent + (budget.reserved ?? 0));
   const reserved = h('span', {class: 'segment reserved', data: {part: 'reserved'}});
   reserved.style.inlineSize = `${((budget.reserved ?? 0) / whole) * 100}%`;
-  const ticks = [...budget.triggers.map((trigger) => [trigger.tokens, trigger.stage]), [budget.hard, 'hard']];
+  const ticks = [...triggersOf(budget).map((trigger) => [trigger.tokens, trigger.stage]), [budget.hard, 'hard']];
   const marks = ticks.filter(([tokens]) => tokens !== undefined).map(([tokens, stage]) => {
     const tick = h('span', {class: 'tick', data: {stage}});
     tick.style.insetInlineStart = `${(tokens / whole) * 100}%`;
@@ -75,7 +82,7 @@ function bar(budget, sent) {
 function legend(budget) {
   const items = budget.parts.filter((part) => part.tokens).map((part) => h('span', null,
     h('span', {class: 'swatch', data: {part: part.part}}), `${NAMES[part.part] ?? part.part} ${count(part.tokens)}`));
-  const triggers = budget.triggers.map((trigger) => h('span', null,
+  const triggers = triggersOf(budget).map((trigger) => h('span', null,
     h('span', {class: 'swatch tick-swatch', data: {stage: trigger.stage}}), `${trigger.stage} at ${count(trigger.ratio * 100)} %`));
   const reserved = budget.reserved ? [h('span', null, h('span', {class: 'swatch', data: {part: 'reserved'}}), `reserved output ${count(budget.reserved)}`)] : [];
   return h('div', {class: 'legend'}, items, reserved, triggers);
@@ -83,20 +90,15 @@ function legend(budget) {
 
 function table(budget, sent) {
   const row = (label, tokens, n) => h('tr', null, h('th', {scope: 'row'}, label), h('td', {class: 'number'}, count(tokens)),
-    h('td', {class: 'number'}, percent(tokens, budget.window)), h('td', {class: 'number'}, n === undefined ? '' : count(n)));
-  const free = budget.window - sent - (budget.reserved ?? 0);
+    h('td', {class: 'number'}, budget.window ? percent(tokens, budget.window) : ''), h('td', {class: 'number'}, n === undefined ? '' : count(n)));
   return h('table', null, h('caption', null, `Tokens by ${budget.source}`),
     h('thead', null, h('tr', null, ['Part', 'Tokens', 'Of the window', 'Count'].map((label) => h('th', {scope: 'col'}, label)))),
     h('tbody', null,
       budget.parts.map((part) => row(NAMES[part.part] ?? part.part, part.tokens, part.count)),
-      row('sent in all', sent), row('free (derived)', free), row('reserved output', budget.reserved ?? 0),
-      budget.triggers.map((trigger) => row(`${trigger.stage} begins at ${count(trigger.ratio * 100)} %`, trigger.tokens)),
-      row('hard limit', budget.hard), row(`window, from ${budget.window_source}`, budget.window)));
-}
-
-/** What the bar shows, in words. @param {any} budget @returns {string} */
-export function budgetWords(budget) {
-  return budget.parts.map((part) => `${NAMES[part.part] ?? part.part} ${plural(part.tokens, 'token')}`).join(', ');
+      row('sent in all', sent),
+      budget.window && [row('free (derived)', budget.window - sent - (budget.reserved ?? 0)), row('reserved output', budget.reserved ?? 0)],
+      triggersOf(budget).map((trigger) => row(`${trigger.stage} begins at ${count(trigger.ratio * 100)} %`, trigger.tokens)),
+      budget.window && [row('hard limit', budget.hard), row(windowWords(budget), budget.window)]));
 }
 
 customElements.define('bs-budget', BudgetStrip);

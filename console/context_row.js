@@ -62,7 +62,7 @@ export class HistoryRow extends ContextRow {
   #message(row, head) {
     say(this.place, count(row.position));
     this.wear(head?.role ?? row.span?.role);
-    say(this.preview, head ? name(head.preview, 320) : '');
+    say(this.preview, head ? name(lineOf(head.name, head.preview), 320) : '');
     say(this.tokens, head?.tokens === undefined ? '' : count(head.tokens));
     this.mark([...(head?.marks ?? []).filter((mark) => mark !== 'superseded'), ...(row.span?.repaired ? ['repaired'] : [])]);
     if (row.fate === 'superseded') showFate(this.badge, 'superseded');
@@ -92,7 +92,7 @@ export class SentRow extends ContextRow {
     const role = head?.role ?? message?.role ?? row.span.role;
     if (isSummary) this.wear('summary');
     else this.wear(role, row.fate === 'injected' && role === 'user' ? 'note' : role);
-    const text = row.fate === 'kept' && head ? head.preview : preview(message);
+    const text = row.fate === 'kept' && head ? lineOf(head.name, head.preview) : preview(message);
     say(this.preview, isSummary ? `Σ of ${count(row.range[0])}–${count(row.range[1])} · ${summary ?? ''}` : name(text, 320));
     const tokens = row.fate === 'kept' ? head?.tokens : tokensAfter(row.span);
     say(this.tokens, tokens === undefined ? '' : count(tokens));
@@ -109,9 +109,14 @@ function tokensAfter(span) {
 
 function preview(message) {
   if (!message) return '';
-  const calls = (message.tool_calls ?? []).map((call) => `→ ${call.name}(${call.raw ?? JSON.stringify(call.args ?? {})})`);
+  const calls = (message.tool_calls ?? []).map((call) => `${call.name}(${call.raw ?? JSON.stringify(call.args ?? {})})`);
   const text = contentText(message.content).slice(0, 400).replace(/\s+/g, ' ');
-  return [text, ...calls].filter(Boolean).join(' ');
+  return lineOf(message.name, [text, ...calls].filter(Boolean).join(' '));
+}
+
+/** A tool's result begins with the name of the tool. */
+function lineOf(tool, text) {
+  return tool ? `${tool} → ${text ?? ''}` : text;
 }
 
 customElements.define('bs-history-row', HistoryRow);

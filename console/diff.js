@@ -27,7 +27,17 @@ export function diff(before, after) {
       pieces.push(piece);
     }
   }
-  return {pieces: joined(pieces), by: byWords ? 'words' : 'lines'};
+  return {pieces: joined(tidied(joined(pieces))), by: byWords ? 'words' : 'lines'};
+}
+
+/** A blank or a mark that happens to be equal between two changes belongs to them. */
+function tidied(pieces) {
+  return pieces.flatMap((piece, index) => {
+    const between = index > 1 && index < pieces.length - 2 && pieces[index - 1].op === '+'
+      && pieces[index - 2].op === '-' && pieces[index + 1].op === '-' && pieces[index + 2].op === '+';
+    const slight = piece.op === '=' && between && piece.text.length < 4 && !piece.text.includes('\n');
+    return slight ? [{op: '-', text: piece.text}, {op: '+', text: piece.text}] : [piece];
+  });
 }
 
 function lines(text) {

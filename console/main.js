@@ -58,6 +58,14 @@ export class App {
     this.#show();
   }
 
+  /** The page goes on under another address: a new conversation has got its thread. @param {string} to */
+  become(to) {
+    history.replaceState(history.state, '', to);
+    this.route = parse(location.pathname, location.search);
+    this.#shown = `${this.route.page} ${this.route.thread ?? ''}`;
+    this.frame.where(this.route, null);
+  }
+
   /**
    * Change parameters of the address: the page is told, and all other parameters stay.
    * @param {Record<string, string | number | null | undefined>} changes @param {{push?: boolean}} [how]
@@ -127,10 +135,10 @@ export class App {
       this.go(address(TABS.includes(last) ? last : TABS[0], {thread: route.thread}) + location.search, {replace: true});
       return;
     }
-    const otherThread = route.thread !== this.route.thread;
+    const otherThread = route.thread !== this.route.thread || (this.head === null && TABS.includes(route.page));
     this.route = route;
     if (TABS.includes(route.page)) localStorage.setItem(TAB, route.page);
-    if (otherThread) this.#readHead(route.thread);
+    if (otherThread) this.#readHead(TABS.includes(route.page) ? route.thread : undefined);
     this.frame.where(route, this.head);
     const key = `${route.page} ${route.thread ?? ''}`;
     if (key === this.#shown && this.#page) this.#page.change(route);
@@ -155,14 +163,21 @@ export class App {
     page.start?.(this, this.route);
   }
 
+  #missing() {
+    this.#page = null;
+    this.#shown = '';
+    replace(this.frame.tools);
+    replace(this.frame.content, notFound());
+  }
+
   async #readHead(thread) {
     this.head = null;
     if (thread === undefined) return;
     try {
       const head = await get(threadPath(thread));
       if (this.route.thread === thread) this.#heads([{...head, thread}]);
-    } catch {
-      // The page of the thread meets the same error and says it.
+    } catch (error) {
+      if (error.status === 404 && this.route.thread === thread) this.#missing();
     }
   }
 }

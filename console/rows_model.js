@@ -7,19 +7,25 @@ import {pagesMissing} from './window.js';
 /** @typedef {import('./fold.js').Row} Row */
 
 const PAGE = 200;
+const TIMES = ['from', 'to'];
 const FIELDS = ['family', 'status', 'run', 'q', 'from', 'to'];
+
+/** The filters of an address as the API takes them: times in milliseconds. @param {URLSearchParams} params */
+function filtersOf(params) {
+  const given = FIELDS.filter((key) => params.get(key)).map((key) => [key, params.get(key)]);
+  return Object.fromEntries(given.map(([key, value]) => [key, TIMES.includes(key) ? Date.parse(value) : value]));
+}
 
 /**
  * Whether a row passes the filters, as the server decides it.
- * @param {Row} row @param {Record<string, string>} filters @returns {boolean}
+ * @param {Row} row @param {Record<string, any>} filters @returns {boolean}
  */
 export function passes(row, filters) {
   const among = (value, list) => !list || list.split(',').includes(value);
   const words = `${row.title} ${row.subject} ${row.preview} ${row.ref ?? ''}`.toLowerCase();
   return among(row.family, filters.family) && among(row.status, filters.status)
     && (!filters.run || row.run === filters.run) && (!filters.q || words.includes(filters.q.toLowerCase()))
-    && (!filters.from || row.started >= Date.parse(filters.from))
-    && (!filters.to || row.started <= Date.parse(filters.to));
+    && (!filters.from || row.started >= filters.from) && (!filters.to || row.started <= filters.to);
 }
 
 /** Rows by position, from 0, and what changes them. */
@@ -44,7 +50,7 @@ export class RowsModel {
    */
   constructor({thread, feed, params, changed, failed, reload}) {
     Object.assign(this, {thread, feed, changed, failed, reload});
-    this.filters = Object.fromEntries(FIELDS.filter((key) => params.get(key)).map((key) => [key, params.get(key)]));
+    this.filters = filtersOf(params);
     this.filtered = Object.keys(this.filters).length > 0;
   }
 

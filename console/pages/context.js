@@ -163,12 +163,11 @@ class ContextPage extends HTMLElement {
   #tools(call, attempt) {
     const {calls} = this.#model;
     const last = calls.at(-1)?.call ?? call.call;
-    const option = (one) => h('option', {value: String(one.call), selected: one.call === call.call}, `${count(one.call)} · ${name(one.run, 24)} · it ${one.iteration ?? '?'} · ${one.status}`);
     const facts = [call.model, call.iteration && `it ${call.iteration}`, call.ms === undefined ? call.status : duration(call.ms)];
     replace(this.#app.frame.tools,
       h('span', {class: 'pager'},
         button('‹', () => this.#goto(call.call - 1), {'aria-label': 'Previous call', disabled: call.call <= (calls[0]?.call ?? 1)}),
-        h('label', null, h('span', {class: 'unseen'}, 'Model call'), h('select', {class: 'mono', on: {change: (event) => this.#goto(Number(event.target.value))}}, calls.map(option))),
+        h('label', null, h('span', {class: 'unseen'}, 'Model call'), h('select', {class: 'mono', on: {change: (event) => this.#goto(Number(event.target.value))}}, this.#options(calls, call))),
         h('span', {class: 'mono faint'}, `/ ${count(last)}`),
         button('›', () => this.#goto(call.call + 1), {'aria-label': 'Next call', disabled: call.call >= last})),
       call.attempts.length > 1 && h('span', {class: 'pager', role: 'group', 'aria-label': 'Attempts'}, call.attempts.map((one, index) =>
@@ -178,6 +177,13 @@ class ContextPage extends HTMLElement {
         LENSES.map((lens) => h('option', {value: lens, selected: lens === this.#lens}, lens)))),
       button('Scroll together', () => this.#setTogether(!this.#lists.together), {'aria-pressed': String(this.#lists.together), 'aria-keyshortcuts': 'y'}),
       button('Copy link', () => this.#app.copy(location.href, 'Link copied')));
+  }
+
+  /** The calls by run and iteration. */
+  #options(calls, chosen) {
+    const runs = Map.groupBy(calls, (one) => one.run ?? '');
+    return [...runs].map(([run, ones]) => h('optgroup', {label: `run ${name(run, 40)}`}, ones.map((one) =>
+      h('option', {value: String(one.call), selected: one.call === chosen.call}, `${count(one.call)} · it ${one.iteration ?? '?'} · ${one.status}`))));
   }
 
   #setTogether(on) {
