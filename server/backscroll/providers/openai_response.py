@@ -53,7 +53,7 @@ def read_response(body: Any, source: Source, mint: Callable[[], str]) -> ModelRe
     refused = message.get("refusal")
     reason = finish_reason(_word(choice.get("finish_reason")))
     if not text and isinstance(refused, str) and refused:
-        text, reason = clean_text(refused), FinishReason.REFUSAL
+        text, reason = refused, FinishReason.REFUSAL
     calls = tuple(_read_calls(message, mint))
     return ModelResponse(
         reply_message(text, read_reasoning(message) or thought, calls),
@@ -68,8 +68,10 @@ def read_response(body: Any, source: Source, mint: Callable[[], str]) -> ModelRe
 
 def reply_message(text: str, reasoning: str, calls: tuple[ToolCall, ...]) -> Message:
     """Return a reply as a message; its content is None when it has calls and no text."""
-    content = None if calls and not text else text
-    return Message(Role.ASSISTANT, content, tool_calls=calls, reasoning=reasoning or None)
+    content = None if calls and not text else clean_text(text)
+    return Message(
+        Role.ASSISTANT, content, tool_calls=calls, reasoning=clean_text(reasoning) or None
+    )
 
 
 def as_deltas(response: ModelResponse) -> Iterator[Delta]:
@@ -90,7 +92,7 @@ def as_deltas(response: ModelResponse) -> Iterator[Delta]:
 def read_content(value: Any) -> tuple[str, str]:
     """Return the text and the thinking of a content that is text or a list of parts."""
     if isinstance(value, str):
-        return clean_text(value), ""
+        return value, ""
     text, thought = [], []
     for part in value if isinstance(value, list) else ():
         if isinstance(part, str):
@@ -99,7 +101,7 @@ def read_content(value: Any) -> tuple[str, str]:
             text.append(part["text"])
         elif isinstance(part, Mapping) and part.get("type") == "thinking":
             thought.append(read_content(part.get("thinking"))[0])
-    return clean_text("".join(text)), "".join(thought)
+    return "".join(text), "".join(thought)
 
 
 def read_reasoning(value: Mapping[str, Any]) -> str:
@@ -107,7 +109,7 @@ def read_reasoning(value: Mapping[str, Any]) -> str:
     for name in ("reasoning_content", "reasoning"):
         found = value.get(name)
         if isinstance(found, str) and found:
-            return found if found.isascii() else clean_text(found)
+            return found
     return ""
 
 

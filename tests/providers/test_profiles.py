@@ -1,0 +1,84 @@
+"""What is known of providers and models."""
+
+from __future__ import annotations
+
+import pytest
+from backscroll.kernel.errors import AssemblyError
+from backscroll.kernel.model import ModelProfile
+from backscroll.providers.profiles import VENDORS, profile_for, provider_at, vendor
+
+
+@pytest.mark.parametrize("provider", VENDORS)
+def test_every_provider_has_a_profile_for_an_unknown_model(provider: str) -> None:
+    """An unknown model gets its provider's ways and no invented window."""
+    profile = profile_for(provider, "some-new-model")
+
+    assert isinstance(profile, ModelProfile)
+    assert profile.context_window in (None, 131_072)
+
+
+@pytest.mark.parametrize(
+    ("model", "window", "output"),
+    [
+        ("gpt-4o-mini", 128_000, 16_384),
+        ("gpt-4.1", 1_047_576, 32_768),
+        ("gpt-4", 8_192, 8_192),
+        ("gpt-4-turbo", 128_000, 4_096),
+        ("gpt-3.5-turbo", 16_385, 4_096),
+        ("o3-mini", 200_000, 100_000),
+        ("gpt-5-mini", 400_000, 128_000),
+        ("gpt-5-chat-latest", 128_000, 16_384),
+    ],
+)
+def test_known_models_have_their_published_sizes(model: str, window: int, output: int) -> None:
+    """The catalog states window and output, and that it is the catalog that says so."""
+    profile = profile_for("openai", model)
+
+    assert (profile.context_window, profile.max_output_tokens) == (window, output)
+    assert profile.window_source == "catalogue"
+
+
+def test_an_unknown_window_says_so() -> None:
+    """A model without a row keeps the source `unknown`."""
+    assert profile_for("generic", "m").window_source == "unknown"
+
+
+def test_differences_between_providers_are_data() -> None:
+    """OAI11: each provider's ways are fields of its profile."""
+    mistral, openai = profile_for("mistral", "codestral"), profile_for("openai", "o3")
+
+    assert (mistral.call_id_style, mistral.tool_name_field) == ("alnum9", True)
+    assert not mistral.stream_usage
+    assert (openai.max_tokens_field, openai.system_role) == ("max_completion_tokens", "developer")
+    assert profile_for("deepseek", "deepseek-reasoner").replay_reasoning == "tool_calls"
+
+
+def test_image_models_are_known_by_name() -> None:
+    """A name that says vision takes images; another takes text."""
+    sees = profile_for("ollama", "library/llava:13b")
+
+    assert sees.accepts("image/png", "user") is None
+    assert profile_for("ollama", "llama3.2").accepts("image/png", "user") is not None
+    assert profile_for("openai", "gpt-4o").accepts("application/pdf", "user") is None
+
+
+@pytest.mark.parametrize(
+    ("host", "provider"),
+    [
+        ("api.openai.com", "openai"),
+        ("mine.openai.azure.com", "azure"),
+        ("api.groq.com", "groq"),
+        ("openrouter.ai", "openrouter"),
+        ("notopenrouter.ai", "generic"),
+        ("127.0.0.1", "generic"),
+    ],
+)
+def test_a_provider_is_known_by_its_host(host: str, provider: str) -> None:
+    """A provider's own host names it; anything else is generic."""
+    assert provider_at(host) == provider
+
+
+def test_an_unknown_provider_is_refused() -> None:
+    """The error lists the known ones."""
+    with pytest.raises(AssemblyError, match=r"expected one of openai, azure.*got 'opanai'"):
+        vendor("opanai")
