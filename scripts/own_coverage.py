@@ -32,8 +32,10 @@ def own_tests(module: Path) -> list[Path]:
     """Return the test files that belong to the module."""
     folder = ROOT / "tests" / module.relative_to(PACKAGE).parent
     others = {f"test_{path.stem}" for path in module.parent.glob("*.py")} - {f"test_{module.stem}"}
-    found = [folder / f"test_{module.stem}.py", *sorted(folder.glob(f"test_{module.stem}_*.py"))]
-    return [path for path in found if path.is_file() and not _belongs(path.stem, others)]
+    same_name = folder / f"test_{module.stem}.py"
+    more = sorted(folder.glob(f"test_{module.stem}_*.py"))
+    found = [same_name, *(path for path in more if not _belongs(path.stem, others))]
+    return [path for path in found if path.is_file()]
 
 
 def _belongs(stem: str, others: set[str]) -> bool:

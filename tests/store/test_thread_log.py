@@ -233,6 +233,22 @@ async def test_reads_one_entry(log: ThreadLog) -> None:
     assert [await log.entry(T, seq) for seq in (0, 3)] == [None, None]
 
 
+async def test_reads_entries_by_their_numbers(log: ThreadLog) -> None:
+    """In the order asked for; those that are not there are left out."""
+    await log.append(T, [new("a"), new("b"), new("c")], fence=0)
+
+    assert [entry.type for entry in await log.entries_at(T, [3, 9, 1])] == ["c", "a"]
+    assert await log.entries_at(T, []) == []
+
+
+async def test_tells_the_time_of_redis(log: ThreadLog) -> None:
+    """It is the clock that entries are stamped by."""
+    before = await log.now()
+    appended = await log.append(T, [new()], fence=0)
+
+    assert before <= appended.time <= await log.now()
+
+
 async def test_an_unknown_thread_is_empty(log: ThreadLog) -> None:
     """Reading it makes nothing."""
     assert await log.head(T) == LogHead()

@@ -8,7 +8,7 @@ local function write(head, batch, epoch, changes, from)
     head.seq = head.seq + 1
     if stamp > 0 then body = body:sub(1, stamp - 1) .. head.stamp .. body:sub(stamp + 13) end
     local item = {head.seq .. '-0', 't', head.stamp, 'h', ARGV[at + 2], 'b', body}
-    if at == from then item[8], item[9] = 'i', (#ARGV - from + 1) / 4 .. ' ' .. batch end
+    if at == from and batch ~= '' then item[8], item[9] = 'i', (#ARGV - from + 1) / 4 .. ' ' .. batch end
     redis.call('XADD', KEYS[1], unpack(item))
     if kind == 'call' then redis.call('RPUSH', KEYS[3], head.seq) end
     counts['n_' .. kind] = (counts['n_' .. kind] or 0) + 1
