@@ -24,6 +24,7 @@ _MIXED = re.compile(rf"(?<!{_TOKEN})(?:[^\W\d]|[./@+~-])*+\d{_TOKEN}*+")
 _WORDS = re.compile(rf"{_TOKEN}++")
 _WORD_RUNS = re.compile("\x02(?:[ \t,]++\x02)++")
 _BLANKS = re.compile(r"[ \t]++")
+_MEMBER = re.compile(r'"[^"\n]{1,80}":')
 _JSON_STEPS = re.compile(r"(?<=[,{}\[\]])(?=[\"{\[])")
 
 
@@ -56,7 +57,10 @@ def shapes(lines: Sequence[str]) -> list[str]:
     text = _MIXED.sub("\x01", text)
     text = _WORDS.sub("\x02", text)
     text = _WORD_RUNS.sub("\x02", text)
-    return _BLANKS.sub(" ", text).split("\n")
+    masked = _BLANKS.sub(" ", text).split("\n")
+    # What tells a member of a JSON object from a row of a table is its key.
+    keys = (_MEMBER.match(line) for line in lines)
+    return [key[0] + shape if key else shape for key, shape in zip(keys, masked, strict=True)]
 
 
 def result_hits(body: str, rules: Sequence[FactRule]) -> list[Hit]:

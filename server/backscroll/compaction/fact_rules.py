@@ -109,7 +109,7 @@ _PATH_NAMES = _pattern(
     r"(?:.*_)?(?:paths?|files?|file_?names?|file_?paths?|targets?|dest(?:ination)?|dir(?:ectory)?)"
 )
 _COMMAND_NAMES = _pattern(r"(?:.*_)?(?:command|cmd|script|shell)")
-_WHOLE_PATH = _pattern(r"(?P<key>[^\s<>|\"]*[./\\][^\s<>|\"]*)\Z")
+_WHOLE_PATH = _pattern(r"\A(?P<key>[^\s<>|\"]*[./\\][^\s<>|\"]*)\Z")
 _PATH_IN_TEXT = _pattern(
     r"(?<![\w/.:@-])(?P<key>(?:[~.]{0,2}/)?(?:[\w.@+-]+/)+[\w.@+-]*\.[A-Za-z]\w{0,7})(?![\w/])"
 )
@@ -119,7 +119,7 @@ _ERROR = _pattern(
     0,
 )
 _VALUE = _pattern(
-    r"\A[\"']?[^\W\d][\w .()/-]{0,48}[\"']?\s*[:=：]\s*[\"']?(?=[^\n]{0,80}\d)[^\n]{1,80}\Z"
+    r"\A[\"']?[^\W\d][\w .()-]{0,48}[\"']?\s*[:=：]\s*[\"']?(?=[^\n]{0,80}\d)[^\n]{1,80}\Z"
 )
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _HASH = r"(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,64}"
@@ -153,7 +153,7 @@ RULES: tuple[FactRule, ...] = (
         "tool_found",
         "ledger",
         frozenset({"writes"}),
-        _pattern(r"(?P<key>[A-Za-z0-9_-]{1,64})\Z"),
+        _pattern(r"\A(?P<key>[A-Za-z0-9_-]{1,64})\Z"),
         8,
         "path",
     ),

@@ -196,7 +196,7 @@ def _ledger(rule: FactRule, match: re.Match[str], line: str, tool: str) -> Found
         text = f"{'wrote' if wrote else 'read'} {path}"
         return Found(rule.name, rule.cls, (rule.name, path), text, share, wrote)
     if rule.printed == "start":
-        text = clean_line(line)[: rule.width]
+        text = clean_line(line)[: rule.width].strip()
     else:
         text = clean_line(window(line, match.start(), match.end(), rule.width, rule.width))
     return Found(rule.name, rule.cls, _key(rule, match, text), text, share)
