@@ -45,7 +45,8 @@ class HttpProcess:
         self.command, self.port = list(command), port
         self.env, self.cwd = dict(env), cwd
         self.url, self.ws_url = f"http://127.0.0.1:{port}", f"ws://127.0.0.1:{port}"
-        self._log = tempfile.NamedTemporaryFile(prefix="process-", suffix=".log")
+        self._log = Path(tempfile.gettempdir()) / f"process-{uuid4().hex}.log"
+        self._printed = ""
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -57,15 +58,16 @@ class HttpProcess:
     def start(self) -> Self:
         """Start the process and return when it says that it is ready."""
         assert self._process is None, "the process runs already"
-        self._process = subprocess.Popen(
-            self.command,
-            stdin=subprocess.DEVNULL,
-            stdout=self._log,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **self.env},
-            cwd=self.cwd,
-            start_new_session=True,
-        )
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **self.env},
+                cwd=self.cwd,
+                start_new_session=True,
+            )
         try:
             self.wait_ready()
         except BaseException:
@@ -91,8 +93,9 @@ class HttpProcess:
 
     def output(self, last: int = 8000) -> str:
         """Return the last characters of what the process printed."""
-        text = Path(self._log.name).read_text(encoding="utf-8", errors="replace")
-        return text[-last:]
+        if self._log.exists():
+            self._printed = self._log.read_text(encoding="utf-8", errors="replace")
+        return self._printed[-last:]
 
     def exit_status(self) -> int | None:
         """Return the exit status, None while the process runs."""
@@ -109,23 +112,28 @@ class HttpProcess:
 
     def kill(self) -> None:
         """End the process at once, as a crash would."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
         if self._process is not None:
-            self._process.wait(timeout=scaled(10))
-        self._process = None
+            self._process.kill()
+            self._forget()
 
     def stop(self) -> None:
         """Ask the process to end; kill it when it does not within the deadline."""
         if self._process is None:
             return
-        if self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(timeout=scaled(self.stop_within_s))
-            except subprocess.TimeoutExpired:
-                self.kill()
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=scaled(self.stop_within_s))
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Take leave of an ended process; what it printed stays readable."""
+        assert self._process is not None
+        self._process.wait(timeout=scaled(10))
         self._process = None
+        self.output()
+        self._log.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
         """Start, unless it runs already."""
@@ -141,7 +149,6 @@ class HttpProcess:
         self.stop()
         if error is not None and self.output().strip():
             error.add_note(f"--- {self.command[0]} on port {self.port} ---\n{self.output()}")
-        self._log.close()
 
 
 class ServerProcess(HttpProcess):

@@ -95,10 +95,13 @@ def test_local_model_answers(tmp_path: Path) -> None:
     hello = {"role": "user", "content": "Say hello."}
     long = {"role": "user", "content": "word " * 2000}
 
-    with LlamaProcess(n_ctx=512) as model, httpx.Client(trust_env=False, timeout=60) as client:
-        url = f"{model.url}/v1/chat/completions"
-        said = client.post(url, json={"messages": [hello], "max_tokens": 8, "stream": True})
-        refused = client.post(url, json={"messages": [long]})
+    def ask(model: LlamaProcess, message: dict[str, str], **more: object) -> httpx.Response:
+        url, body = f"{model.url}/v1/chat/completions", {"messages": [message], **more}
+        return httpx.post(url, json=body, trust_env=False, timeout=60)
+
+    with LlamaProcess(n_ctx=512) as model:
+        said = ask(model, hello, max_tokens=8, stream=True)
+        refused = ask(model, long)
 
     assert said.status_code == 200 and said.text.rstrip().endswith("data: [DONE]")
     assert refused.json()["error"]["type"] == "exceed_context_size_error"

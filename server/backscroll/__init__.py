@@ -8,7 +8,13 @@ from typing import Any
 __version__ = "0.1.0"
 
 # Public name -> module. Loaded on first use, because importing any room runs this file first.
-_HOMES: dict[str, str] = {}
+_HOMES: dict[str, str] = {
+    "Agent": "backscroll.agent.agent",
+    "Compaction": "backscroll.compaction.filter",
+    "Filter": "backscroll.kernel.filter",
+    "Message": "backscroll.kernel.message",
+    "tool": "backscroll.kernel.tool",
+}
 
 __all__ = ["__version__", *sorted(_HOMES)]
 

@@ -112,3 +112,11 @@ def test_the_order_of_chat_filters() -> None:
     first = memory()
 
     assert chat_order(first, [inserted], [own, TURN, CHAT]) == [first, inserted, TURN, CHAT]
+
+
+def test_a_name_stands_for_a_model() -> None:
+    """A model may be given by name; a wrong name is refused with the names that are known."""
+    assert check_model("demo").name == "demo"
+
+    with pytest.raises(AssemblyError, match="openai:NAME, demo"):
+        check_model("nobody:x")

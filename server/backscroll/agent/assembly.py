@@ -10,6 +10,7 @@ from backscroll.kernel.errors import AssemblyError
 from backscroll.kernel.filter import Filter, check_filters, hooks_of
 from backscroll.kernel.model import ChatModel, ModelOptions, Named, retry_policy
 from backscroll.kernel.tool import Slot, ToolSet
+from backscroll.providers.catalog import resolve
 
 
 def check_memory_filters(filters: Sequence[object]) -> MemoryFilter | None:
@@ -30,7 +31,12 @@ def check_memory_filters(filters: Sequence[object]) -> MemoryFilter | None:
 
 
 def check_model(model: object) -> ChatModel:
-    """Return the model; raises `invalid_option` for what is none, `invalid_retry` for its retry."""
+    """Return the model, or the one a name stands for.
+
+    Raises `invalid_option` for what is none, `invalid_retry` for its retry.
+    """
+    if isinstance(model, str):
+        model = resolve(model)
     if not isinstance(model, ChatModel):
         raise _invalid("model", "a model or the name of one", model)
     options = getattr(model, "options", None)
