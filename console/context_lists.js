@@ -2,7 +2,7 @@
 
 import './context_row.js';
 import {count, plural} from './format.js';
-import {h, say} from './h.js';
+import {button, h, say} from './h.js';
 import './list.js';
 import './ribbons.js';
 import {pairUp, rising} from './spans.js';
@@ -23,16 +23,26 @@ export class ContextLists extends HTMLElement {
   #driver = 'left';
   #lists = {left: h('bs-list', {class: 'context-list'}), right: h('bs-list', {class: 'context-list'})};
   #heads = {left: h('div', {class: 'column-head'}), right: h('div', {class: 'column-head'})};
+  #panes = {left: button('History', () => this.#front('left')), right: button('Sent', () => this.#front('right'))};
   #ribbons = h('bs-ribbons');
 
   /** @param {(left: any, right: any, how: 'move' | 'open') => void} onPick */
   build(onPick) {
     this.#onPick = onPick;
     this.append(
-      h('div', {class: 'context-heads'}, this.#heads.left, h('div', {class: 'gutter'}), this.#heads.right),
+      h('div', {class: 'context-heads'}, this.#heads.left, h('div', {class: 'gutter'}), this.#heads.right,
+        h('div', {class: 'panes', role: 'group', 'aria-label': 'List on show'}, Object.values(this.#panes))),
       h('div', {class: 'context-body'}, this.#lists.left, this.#ribbons, this.#lists.right));
     for (const side of ['left', 'right']) this.#buildList(side);
+    this.#front('left');
     return this;
+  }
+
+  /** The list that leads when both scroll, and where there is room for one only, the one on show. */
+  #front(side) {
+    this.#driver = side;
+    this.dataset.pane = side;
+    for (const [of, pane] of Object.entries(this.#panes)) pane.setAttribute('aria-pressed', String(of === side));
   }
 
   #buildList(side) {
@@ -52,7 +62,7 @@ export class ContextLists extends HTMLElement {
       onScroll: () => this.#scrolled(side),
     });
     for (const type of ['wheel', 'pointerdown', 'touchstart', 'focusin', 'keydown']) {
-      list.addEventListener(type, () => { this.#driver = side; }, {passive: true});
+      list.addEventListener(type, () => this.#front(side), {passive: true});
     }
   }
 
@@ -90,7 +100,7 @@ export class ContextLists extends HTMLElement {
     if (!reveal) return;
     const main = left !== null ? 'left' : 'right';
     requestAnimationFrame(() => {
-      this.#driver = main;
+      this.#front(main);
       if (left !== null) this.#lists.left.reveal(left);
       if (right !== null && (!this.together || left === null)) this.#lists.right.reveal(right);
     });
@@ -184,7 +194,7 @@ export class ContextLists extends HTMLElement {
     const other = action === 'right' ? 'right' : 'left';
     if (other === this.#driver) return false;
     const pair = row && this.pairOf(this.#driver, row.key)[other === 'left' ? 0 : 1];
-    this.#driver = other;
+    this.#front(other);
     if (pair) this.#lists[other].moveTo(this.#indexes[other].get(pair.key));
     else this.#lists[other].enter();
     return true;

@@ -2,7 +2,6 @@
 
 import {svg} from './h.js';
 
-const WIDTH = 72;
 
 /**
  * The pairs that touch the window of either list.
@@ -22,10 +21,13 @@ export function pairsInSight(pairs, left, right) {
   return result;
 }
 
-/** The outline of a ribbon. @param {number} from top on the left @param {number} to top on the right @param {number} height */
-export function ribbonPath(from, to, height) {
-  const middle = WIDTH / 2;
-  return `M0 ${from}C${middle} ${from} ${middle} ${to} ${WIDTH} ${to}V${to + height}`
+/**
+ * The outline of a ribbon. @param {number} from top on the left @param {number} to top on the right
+ * @param {number} height of a row @param {number} width of the gutter @returns {string}
+ */
+export function ribbonPath(from, to, height, width) {
+  const middle = width / 2;
+  return `M0 ${from}C${middle} ${from} ${middle} ${to} ${width} ${to}V${to + height}`
     + `C${middle} ${to + height} ${middle} ${from + height} 0 ${from + height}Z`;
 }
 
@@ -33,9 +35,16 @@ export function ribbonPath(from, to, height) {
 export class Ribbons extends HTMLElement {
   #svg = svg('svg', {'aria-hidden': 'true', focusable: 'false'});
   #paths = [];
+  #width = 72;
+  #resize = new ResizeObserver(() => { this.#width = this.clientWidth; });
 
   connectedCallback() {
     if (!this.firstChild) this.append(this.#svg);
+    this.#resize.observe(this);
+  }
+
+  disconnectedCallback() {
+    this.#resize.disconnect();
   }
 
   /**
@@ -45,13 +54,13 @@ export class Ribbons extends HTMLElement {
   draw(pairing, left, right) {
     const [a, b] = [windowOf(left), windowOf(right)];
     const shapes = pairsInSight(pairing.pairs, a, b).map(([i, j]) => ({
-      fate: pairing.left[i].fate, d: ribbonPath(a.top(i), b.top(j), a.height), left: i, right: j,
+      fate: pairing.left[i].fate, d: ribbonPath(a.top(i), b.top(j), a.height, this.#width), left: i, right: j,
     }));
     for (let i = a.first; i < a.end; i += 1) {
       if (pairing.left[i].fate === 'dropped' && !pairing.left[i].open) shapes.push({fate: 'dropped', d: dropPath(a.top(i) + a.height / 2), left: i});
     }
     for (let j = b.first; j < b.end; j += 1) {
-      if (pairing.right[j].fate === 'injected') shapes.push({fate: 'injected', d: stubPath(b.top(j) + b.height / 2), right: j});
+      if (pairing.right[j].fate === 'injected') shapes.push({fate: 'injected', d: stubPath(b.top(j) + b.height / 2, this.#width), right: j});
     }
     this.#show(shapes);
   }
@@ -90,8 +99,8 @@ function dropPath(y) {
   return `M0 ${y}H22M18 ${y - 4}L26 ${y + 4}M18 ${y + 4}L26 ${y - 4}`;
 }
 
-function stubPath(y) {
-  return `M${WIDTH} ${y}H48M50 ${y - 4}V${y + 4}M46 ${y}H54`;
+function stubPath(y, width) {
+  return `M${width} ${y}h-24M${width - 22} ${y - 4}v8M${width - 26} ${y}h8`;
 }
 
 customElements.define('bs-ribbons', Ribbons);
