@@ -127,7 +127,8 @@ def _line(
     }
     score += sum(SCORES.get(share or "", 0.0) for share in shares)
     score += USER_SCORE if source == "user" else 0.0
-    score -= min(2.0, len(text) / 400)
+    # Rounded, so that a few letters more do not weigh more than being newer.
+    score = round(score - min(2.0, len(text) / 400), 1)
     if not section:
         names = [standing.rule] if standing else [name for name in SCORES if name in shares]
         section = next((_SECTION_OF[name] for name in names if name in _SECTION_OF), "")
@@ -139,8 +140,8 @@ def _from_notes(notes: str) -> Iterator[tuple[str, str, str]]:
     section = ""
     for line in notes.splitlines():
         heading = line.strip().lstrip("#").strip()
-        if line.startswith("#") and heading in SECTIONS:
-            section = heading
+        if line.startswith("#"):
+            section = heading if heading in SECTIONS else section
         elif line.strip():
             yield line.strip().removeprefix("- ")[:LINE_CHARS], "notes", section
 
