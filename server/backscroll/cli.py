@@ -179,5 +179,4 @@ def _log_to_stderr(level: str) -> None:
     logging.basicConfig(
         level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
-    for chatty in ("httpx", "uvicorn.error"):
-        logging.getLogger(chatty).setLevel(logging.WARNING)
+    logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -144,19 +144,13 @@ async def test_replay_comes_before_live(valkey_url: str, prefix: str) -> None:
     numbers = "|".join(f"{n} " for n in range(60))
     async with served(scripted(reply(numbers)), valkey_url, prefix) as server:
         seen: list[str] = []
-        cursor = ""
         path = "/agui?dialect=durable&threadId=t&protocolVersion=1.0"
         async with server.socket(path) as socket:
             await socket.send(json.dumps(request("t", "r", "go")))
-            cursor = await _take(socket, seen, 5)
-        for _ in range(20):
+            cursor, ended = await _take(socket, seen, 5)
+        while not ended:
             async with server.socket(f"{path}&offset={cursor}") as socket:
-                found = await _take(socket, seen, 3)
-                cursor = found or cursor
-                if found == "":
-                    break
-        async with server.socket(f"{path}&offset={cursor}") as socket:
-            await _take(socket, seen, 1000)
+                cursor, ended = await _take(socket, seen, 3)
 
     assert "".join(seen) == "".join(f"{n} " for n in range(60))
 
@@ -250,8 +244,8 @@ async def test_replay_of_a_run_closes_when_it_is_through(valkey_url: str, prefix
     assert closed.value.rcvd is not None and closed.value.rcvd.code == 1008
 
 
-async def _take(socket: Any, seen: list[str], count: int) -> str:
-    """Read up to `count` deltas into `seen`; returns the cursor, empty after the run's end."""
+async def _take(socket: Any, seen: list[str], count: int) -> tuple[str, bool]:
+    """Read up to `count` deltas into `seen`; returns the cursor, and whether the run ended."""
     cursor = ""
     async with asyncio.timeout(scaled(10)):
         while count:
@@ -262,8 +256,8 @@ async def _take(socket: Any, seen: list[str], count: int) -> str:
                 seen.append(chunk["delta"])
                 count -= 1
             if chunk["type"] == "RUN_FINISHED" and chunk["runId"] == "r":
-                return ""
-    return cursor
+                return cursor, True
+    return cursor, False
 
 
 def _reset(connection: Any) -> None:

@@ -8,6 +8,7 @@ from the log and never skipped.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -19,6 +20,8 @@ from backscroll.store.connection import RedisClients
 from backscroll.store.entry import Bell, Entry
 from backscroll.store.keys import Keys, ThreadKey
 from backscroll.store.thread_log import LogHead
+
+logger = logging.getLogger(__name__)
 
 RING_ENTRIES = 2048
 RING_BYTES = 4 * 1024 * 1024
@@ -152,6 +155,14 @@ class Hub:
     def subscribed(self) -> bool:
         """Say whether this worker hears what is appended."""
         return self._bells.connected
+
+    async def wait_subscribed(self, within_s: float) -> None:
+        """Return once this worker hears what is appended, or when the time is up."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self._bells.wait_connected()
+        except TimeoutError:
+            logger.warning("the subscription is not up after %s s; going on without it", within_s)
 
     async def run(self) -> None:
         """Listen, and compare with the log after each reconnect and every few seconds."""

@@ -27,6 +27,7 @@ from backscroll.store.workers import WorkerRegistry
 logger = logging.getLogger(__name__)
 
 BEAT_S = 5.0
+SUBSCRIBE_S = 5.0
 SWEEP_S = 2.0
 
 
@@ -126,6 +127,7 @@ async def open_worker(
         await worker.workers.beat(worker.name, worker.about())
         background = asyncio.ensure_future(worker.run())
         try:
+            await worker.hub.wait_subscribed(SUBSCRIBE_S)
             yield worker
         finally:
             background.cancel()

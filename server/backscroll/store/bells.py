@@ -51,6 +51,10 @@ class Bells:
         """Say whether the subscription is up."""
         return self._up.is_set()
 
+    async def wait_connected(self) -> None:
+        """Return once the subscription is up."""
+        await self._up.wait()
+
     async def run(self) -> None:
         """Listen until cancelled; a lost connection is made again, with growing pauses."""
         failures = 0

@@ -16,8 +16,5 @@ async def redis_health(clients: RedisClients) -> dict[str, Any]:
         ping_ms = round((time.perf_counter() - began) * 1000, 2)
         memory = await clients.read.info("memory")
         persistence = await clients.read.info("persistence")
-    if persistence.get("aof_enabled"):
-        kept = "append-only file"
-    else:
-        kept = "snapshots" if persistence.get("rdb_last_save_time") else "none"
+    kept = "append-only file" if persistence.get("aof_enabled") else "snapshots or none"
     return {"ping_ms": ping_ms, "bytes": memory.get("used_memory", 0), "persistence": kept}

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from starlette.applications import Starlette
+from starlette.datastructures import State
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
+from starlette.routing import BaseRoute, Mount, Route, Router, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
@@ -38,22 +38,48 @@ def build_app(
     on_ready: Callable[[Worker], None] | None = None,
 ) -> ASGIApp:
     """Return the application; its lifespan opens the worker and closes it again."""
+    return Guard(Application(open_worker, limits, on_ready), rules)
 
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        async with open_worker() as worker:
-            app.state.services = Services(worker, limits)
-            if on_ready is not None:
-                on_ready(worker)
-            yield
 
-    app = Starlette(
-        routes=_routes(),
-        lifespan=lifespan,
-        exception_handlers={HTTPException: _http_exception},
-    )
-    app.state.console = ConsoleFiles(console_folder())
-    return Guard(_RawPaths(app), rules)
+class Application:
+    """Routes without starlette's own error pages: the guard around it answers every error."""
+
+    def __init__(
+        self,
+        open_worker: OpenWorker,
+        limits: WebLimits,
+        on_ready: Callable[[Worker], None] | None,
+    ) -> None:
+        self.state = State()
+        self.state.console = ConsoleFiles(console_folder())
+
+        @asynccontextmanager
+        async def lifespan(app: Any) -> AsyncIterator[None]:
+            async with open_worker() as worker:
+                self.state.services = Services(worker, limits)
+                if on_ready is not None:
+                    on_ready(worker)
+                yield
+
+        self._router = Router(_routes(), redirect_slashes=False, lifespan=lifespan)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection; routes are matched on the raw path.
+
+        A thread's key is one segment of a path, whatever characters are in it.
+        """
+        scope = {**scope, "app": self}
+        raw = scope.get("raw_path")
+        if scope["type"] in ("http", "websocket") and raw:
+            scope["path"] = raw.split(b"?")[0].decode("latin-1")
+        try:
+            await self._router(scope, receive, send)
+        except HTTPException as error:
+            path = scope["path"]
+            if error.status_code == 405:
+                message = f"{scope['method']} is not allowed on {path}."
+                raise RequestRefused("method_not_allowed", message) from error
+            raise RequestRefused("not_found", f"There is no route {path}.") from error
 
 
 def _routes() -> list[BaseRoute]:
@@ -113,19 +139,6 @@ class _Plain:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._app(scope, receive, send)
-
-
-class _RawPaths:
-    """Matches routes on the raw path: a thread's key is one segment, whatever is in it."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        raw = scope.get("raw_path")
-        if scope["type"] in ("http", "websocket") and raw:
-            scope = {**scope, "path": raw.split(b"?")[0].decode("latin-1")}
         await self._app(scope, receive, send)
 
 
@@ -198,12 +211,4 @@ async def _icon(request: Request) -> Response:
 
 
 async def _no_route(request: Request) -> Response:
-    raise RequestRefused("not_found", f"There is no route {request.url.path}.")
-
-
-async def _http_exception(request: Request, error: Exception) -> Response:
-    """Turn starlette's own refusals into ours."""
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    if status == 405:
-        raise RequestRefused("method_not_allowed", f"{request.method} is not allowed here.")
     raise RequestRefused("not_found", f"There is no route {request.url.path}.")

@@ -111,7 +111,8 @@ def make_server(
         ws_per_message_deflate=options.compression,
         lifespan="on",
         log_config=None,
-        log_level=options.log_level,
+        # uvicorn tells of every start and connection at level info; we do not.
+        log_level="debug" if options.log_level == "debug" else "warning",
         access_log=False,
         proxy_headers=False,
         server_header=False,
