@@ -248,3 +248,15 @@ async def test_a_second_turn_sees_the_first() -> None:
     await agent.invoke("and?", conversation_id="t")
 
     assert sent(model_of(agent).requests[1]) == ["user: hi", "assistant: one", "user: and?"]
+
+
+async def test_a_model_by_name() -> None:
+    """A name is resolved once, and what is made of it is shared by changed agents and turns."""
+    agent = Agent(model="demo")
+
+    result = await agent.invoke("hi", model="demo")
+
+    assert agent.model is agent.replace(name="other").model
+    assert result.status == "completed"
+    assert result.usage[0].provider == "demo"
+    await agent.aclose()

@@ -9,9 +9,18 @@ import pytest
 from agent.agents import Events
 from backscroll.agent.events import CallFinished, CallRetried, CallStarted, Reported, TurnEnded
 from backscroll.agent.reporter import Reporter, Scope
-from backscroll.kernel.errors import ModelError, SinkError
+from backscroll.kernel.errors import LeaseLost, ModelError, SinkError
 from backscroll.kernel.message import assistant
-from backscroll.kernel.model import Finished, ModelRequest, ModelResponse, Text
+from backscroll.kernel.model import (
+    CallArgs,
+    CallClosed,
+    CallOpened,
+    Finished,
+    ModelRequest,
+    ModelResponse,
+    Reasoning,
+    Text,
+)
 from backscroll.kernel.request import CallEnd, CallRetry, CallStart, Note
 from backscroll.kernel.turn import TurnResult
 from backscroll.kernel.usage import CallUsage, Usage
@@ -72,6 +81,34 @@ async def test_the_end_of_a_stream_is_no_event() -> None:
     await deliver(Finished(ModelResponse(assistant("x"))))
 
     assert [(e.message_id, e.delta) for e in events.all] == [("m1", "x")]  # type: ignore[attr-defined]
+
+
+async def test_deltas_become_events() -> None:
+    """Each kind of delta has its event; without a sink nothing happens."""
+    events = Events()
+    deltas = [
+        Reasoning("r"),
+        CallOpened("c1", "look"),
+        CallArgs("c1", "{}"),
+        CallClosed("c1"),
+    ]
+
+    for delta in deltas:
+        await Reporter(events, SCOPE).deltas("m1")(delta)
+        await Reporter(None, SCOPE).deltas("m1")(delta)
+
+    kinds = ["ReasoningDelta", "ToolCallOpened", "ToolCallArgs", "ToolCallClosed"]
+    assert events.kinds() == kinds
+
+
+async def test_a_lost_lease_comes_out_as_it_is() -> None:
+    """What the sink says of the lease is no failure of the sink."""
+
+    async def sink(event: Any) -> None:
+        raise LeaseLost("t", 1, 2)
+
+    with pytest.raises(LeaseLost):
+        await Reporter(sink, SCOPE).report("x")
 
 
 async def test_events_are_sent_one_at_a_time() -> None:

@@ -55,6 +55,15 @@ class _Shared:
 
     locks: ConversationLocks = field(default_factory=ConversationLocks)
     memory_filter: MemoryFilter = field(default_factory=lambda: MemoryFilter(InMemoryChatMemory()))
+    models: dict[str, ChatModel] = field(default_factory=dict)
+
+    def resolved(self, model: ChatModel | str) -> ChatModel:
+        """Return the model, or the one a name stands for, the same one each time."""
+        if not isinstance(model, str):
+            return check_model(model)
+        if model not in self.models:
+            self.models[model] = check_model(model)
+        return self.models[model]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -96,10 +105,13 @@ class Agent:
         check_tool_choice(self.tool_choice, tools)
         if not callable(self.instructions):
             texts_of(self.instructions, "instructions")
+        # A name is resolved once: changed agents share the model and its connections.
+        model = self.shared.resolved(self.model)
+        object.__setattr__(self, "model", model)
         memory = self.shared.memory_filter.bind(self.memory)
         inserted = [item for item in (self.compaction,) if item is not None]
         client = ChatClient(
-            check_model(self.model),
+            model,
             tools,
             chat_order(memory, inserted, self.filters),
             executor=self.executor,
@@ -159,7 +171,8 @@ class Agent:
     async def aclose(self) -> None:
         """Let go of the executor's threads and the model's connections."""
         await self.executor.aclose()
-        await self._model(None).aclose()
+        for model in {id(m): m for m in (self._model(None), *self.shared.models.values())}.values():
+            await model.aclose()
 
     def _plan(self, given: Given) -> tuple[TurnPlan, TurnState]:
         """Put together what is fixed for a turn; raises for options that cannot be."""
@@ -206,7 +219,7 @@ class Agent:
 
     def _model(self, given: ChatModel | str | None) -> ChatModel:
         if given is not None:
-            return check_model(given)
+            return self.shared.resolved(given)
         assert self.client.model is not None
         return self.client.model
 

@@ -61,19 +61,22 @@ class Threads:
         threading.Thread(target=_serve, args=(self._work,), name=name, daemon=True).start()
 
     def _do(self, future: Future[T], function: Callable[[], T]) -> None:
-        try:
-            if not future.set_running_or_notify_cancel():
-                return
+        error: BaseException | None = None
+        is_wanted = future.set_running_or_notify_cancel()
+        if is_wanted:
             try:
-                future.set_result(function())
-            except StopIteration as error:
+                value = function()
+            except StopIteration as stop:
                 # A future cannot carry this one.
-                future.set_exception(RuntimeError(f"StopIteration: {error.value}"))
-            except BaseException as error:  # the awaiting task decides what to do with it
-                future.set_exception(error)
-        finally:
-            with self._guard:
-                self._wanted -= 1
+                error = RuntimeError(f"StopIteration: {stop.value}")
+            except BaseException as raised:  # the awaiting task decides what to do with it
+                error = raised
+        with self._guard:
+            self._wanted -= 1
+        if error is not None:
+            future.set_exception(error)
+        elif is_wanted:
+            future.set_result(value)
 
 
 def _serve(work: Work) -> None:
