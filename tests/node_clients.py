@@ -88,10 +88,10 @@ def play(cell: Cell, workers: Sequence[str], thread: str, *steps: Json, **scenar
     return Playing(cell, workers, thread, steps=list(steps), **scenario).told()
 
 
-def say(message_id: str, text: str, run_id: str | None = None, **more: Any) -> Json:
-    """Make the step in which a person says something."""
+def say(message_id: str, text: str, **more: Any) -> Json:
+    """Make the step in which a person says something; the client mints the run's id."""
     message = {"id": message_id, "role": "user", "content": text}
-    return {"do": "run", "runId": run_id or f"run-{message_id}", "messages": [message], **more}
+    return {"do": "run", "messages": [message], **more}
 
 
 def join() -> Json:

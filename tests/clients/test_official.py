@@ -191,7 +191,13 @@ def bad_request(name: str, thread: str) -> str:
     bad = BAD[name][0]
     if isinstance(bad, str):
         return bad
-    rest = {"threadId": thread, "runId": f"bad-{name}", "tools": [], "context": [], "state": {}}
+    rest = {
+        "threadId": thread,
+        "runId": f"{thread}-{name}",
+        "tools": [],
+        "context": [],
+        "state": {},
+    }
     return json.dumps({**rest, "forwardedProps": {}, **bad})
 
 
