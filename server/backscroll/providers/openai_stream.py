@@ -34,6 +34,7 @@ class StreamReader:
         """
         self.finished = False
         self.done = False
+        self._closed = False
         self._source, self._broken = source, broken
         self._legacy = True
         self._calls = Calls(offered, mint)
@@ -48,8 +49,8 @@ class StreamReader:
 
         `finished` is true after a finish marker, `done` when nothing is expected to follow it.
         """
-        if data.strip() == DONE:
-            self.finished = self.done = True
+        if self._closed or data.strip() == DONE:
+            self._closed = self.finished = self.done = True
             return []
         event = self._parse(data)
         if event.get("error"):

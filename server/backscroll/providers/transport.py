@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import ssl
 import time
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, cast
 
 import httpx
@@ -25,8 +27,10 @@ from backscroll.providers.sse import SseParser
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 MAX_ERROR_BYTES = 1024 * 1024
+MAX_CONNECTIONS = 1000
 KEEPALIVE_S = 4.0
 
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _CLOSED_WITHOUT_A_BYTE = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 
 
@@ -49,9 +53,13 @@ class Transport:
         *,
         trust_env: bool = True,
         verify: ssl.SSLContext | bool = True,
+        max_connections: int = MAX_CONNECTIONS,
+        max_body_bytes: int = MAX_BODY_BYTES,
     ) -> None:
         """Proxy and certificate settings of the environment are used unless told otherwise."""
         self.source, self.timeouts = source, timeouts or Timeouts()
+        self.max_body_bytes = max_body_bytes
+        self._max_connections = max_connections
         self._trust_env, self._verify = trust_env, verify
         # A pool belongs to the loop it was made on; it goes away with it.
         self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = (
@@ -105,17 +113,17 @@ class Transport:
         body: bytes | None,
         timeout_s: float | None,
     ) -> httpx.Response:
-        client = self._client()
+        client = await self._opened()
         fresh = _Fresh()
-        request = client.build_request(
-            method,
-            url,
-            content=body,
-            headers=dict(headers),
-            timeout=client.timeout if timeout_s is None else timeout_s,
-            extensions={"trace": fresh},
-        )
         try:
+            request = client.build_request(
+                method,
+                url,
+                content=body,
+                headers=dict(headers),
+                timeout=client.timeout if timeout_s is None else timeout_s,
+                extensions={"trace": fresh},
+            )
             try:
                 return await client.send(request, stream=True)
             except _CLOSED_WITHOUT_A_BYTE:
@@ -130,24 +138,40 @@ class Transport:
         """Return what an exception of the HTTP client amounts to."""
         return from_exception(error, self.source, self.timeouts)
 
-    def _client(self) -> httpx.AsyncClient:
+    async def _opened(self) -> httpx.AsyncClient:
+        """Return this loop's pool; raises a sentence when proxy or certificate settings fail."""
         loop = asyncio.get_running_loop()
-        client = self._clients.get(loop)
-        if client is None:
-            times = self.timeouts
-            client = self._clients[loop] = httpx.AsyncClient(
-                timeout=httpx.Timeout(
-                    connect=times.connect_s,
-                    read=times.read_s,
-                    write=times.write_s,
-                    pool=times.pool_s,
-                ),
-                limits=httpx.Limits(keepalive_expiry=KEEPALIVE_S),
-                follow_redirects=False,
-                trust_env=self._trust_env,
-                verify=self._verify,
-            )
-        return client
+        try:
+            verify = self._verify
+            if verify is True and loop not in self._clients:
+                files = (os.environ.get(name) for name in _CERTIFICATES)
+                verify = await asyncio.to_thread(_tls_context, self._trust_env, *files)
+            return self._clients.get(loop) or self._clients.setdefault(loop, self._pool(verify))
+        except (OSError, ValueError, ImportError, httpx.InvalidURL) as error:
+            text = f"the proxy or certificate settings of the environment do not work: {error}"
+            raise ModelError(
+                "invalid_request", self.source.clean(text), provider=self.source.provider
+            ) from error
+
+    def _pool(self, verify: ssl.SSLContext | bool) -> httpx.AsyncClient:
+        times = self.timeouts
+        return httpx.AsyncClient(
+            timeout=httpx.Timeout(
+                connect=times.connect_s, read=times.read_s, write=times.write_s, pool=times.pool_s
+            ),
+            limits=httpx.Limits(
+                max_connections=self._max_connections, keepalive_expiry=KEEPALIVE_S
+            ),
+            follow_redirects=False,
+            trust_env=self._trust_env,
+            verify=verify,
+        )
+
+
+@lru_cache(maxsize=4)
+def _tls_context(trust_env: bool, cert_file: str | None, cert_dir: str | None) -> ssl.SSLContext:
+    """Load the trusted certificates, which takes a tenth of a second, once for all models."""
+    return httpx.create_ssl_context(trust_env=trust_env)
 
 
 class Incoming:
@@ -171,9 +195,10 @@ class Incoming:
 
     async def text(self) -> str:
         """Return the whole body as text; raises `parse` when it is larger than the limit."""
-        body = await self._read(MAX_BODY_BYTES)
-        if len(body) > MAX_BODY_BYTES:
-            message = f"expected a body of at most {MAX_BODY_BYTES} bytes, got more"
+        limit = self._transport.max_body_bytes
+        body = await self._read(limit)
+        if len(body) > limit:
+            message = f"expected a body of at most {limit} bytes, got more"
             raise ModelError("parse", message, provider=self._transport.source.provider)
         if self.broken is not None:
             raise self._transport.error(self.broken)
