@@ -195,9 +195,9 @@ def test_hostile_bodies_are_classified_quickly(body: Any) -> None:
     """OVF11: a megabyte of anything is classified in under 50 ms, without an exception."""
     times = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.process_time()
         found = recognise(400, body)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
 
     assert found.cls in ("other", "overflow")
     assert min(times) < scaled(0.05)
