@@ -38,5 +38,6 @@ def test_nothing_of_ours_is_left(pieces: list[str]) -> None:
 def test_a_line_is_clean() -> None:
     """A line has no angle brackets, no control characters and single blanks."""
     assert clean_line("  a\n\t<b> \x07c \u202eevil ") == "a b c evil"
+    assert clean_line("plain  text") == "plain text"
     assert clean_line("路径\u200b 一") == "路径 一"
     assert clean_line("\ud800") == ""
