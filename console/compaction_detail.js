@@ -77,8 +77,11 @@ export class CompactionPane extends HTMLElement {
       fact('tokens', tokensLabel(one) || 'not recorded'),
       (one.stages ?? []).map((stage) => fact(`stage ${name(stage.stage ?? stage, 20)}`, stageWords(stage))),
       one.covers && fact('covers', `messages ${count(one.covers[0])}–${count(one.covers[1])}`),
-      cut && fact('safe cut', `after message ${count(cut.position)}`, cut.reason ? ` · ${name(cut.reason, 300)}` : ''),
+      cut && fact('safe cut', `after message ${count(cut.position)}`, cut.why || cut.reason ? ` · ${name(cut.why ?? cut.reason, 300)}` : ''),
+      (cut?.rejected ?? []).map((one) => fact('not after', `message ${count(one.position)} · ${name(one.why, 200)}`)),
       summaryLabel(one) && fact('in place of them', summaryLabel(one)),
+      one.warnings?.length > 0 && fact('warnings', name(one.warnings.map((warning) => (typeof warning === 'string' ? warning : JSON.stringify(warning))).join(', '), 500)),
+      one.health?.failures > 0 && fact('failures', count(one.health.failures)),
       summary && fact('made by', madeBy(summary)),
       fact('entry', h('a', {href: address('timeline', {thread}, {seq: one.seq})}, `seq ${count(one.seq)} in Timeline`)));
   }
@@ -101,8 +104,8 @@ export class CompactionPane extends HTMLElement {
 customElements.define('bs-compaction', CompactionPane);
 
 function stageWords(stage) {
-  const words = [stage.results !== undefined && plural(stage.results, 'result'), stage.history && `messages ${count(stage.history[0])}–${count(stage.history[1])}`,
-    stage.tokens !== undefined && `${signed(stage.tokens)} tok`, stage.result && name(stage.result, 20), stage.reason && name(stage.reason, 120)];
+  const words = [name(stage.status, 20), stage.messages !== undefined && plural(stage.messages, 'message'),
+    stage.tokens !== undefined && `${signed(stage.tokens)} tok`, stage.ms !== undefined && duration(stage.ms), name(stage.why, 200)];
   return words.filter(Boolean).join(' · ') || 'ran';
 }
 

@@ -53,11 +53,12 @@ export class ComparePane extends HTMLElement {
     this.#title.textContent = titleOf(left, right);
     if (!this.#content.firstChild) replace(this.#content, loading('the message'));
     try {
-      const [stored, sent] = await Promise.all([fold ? null : readStored(model, left), readSent(model, right)]);
+      const [stored, sent, decision] = await Promise.all([
+        fold ? null : readStored(model, left), readSent(model, right), right?.range ? model.readDecision(right) : null]);
       const changed = stored && sent && !right.range ? await difference(messageText(stored), messageText(sent)) : null;
       if (mine !== this.#showing) return;
       this.#value = {fate: (left ?? right).fate, stored, sent};
-      replace(this.#content, ...parts(model, {left, right, stored, sent, changed}));
+      replace(this.#content, ...parts(model, {left, right, stored, sent, changed, decision}));
       this.#content.scrollTop = 0;
     } catch (error) {
       if (error.name !== 'AbortError' && mine === this.#showing) {
@@ -93,13 +94,13 @@ function fact(label, ...value) {
   return [h('dt', null, label), h('dd', null, ...value)];
 }
 
-function parts(model, {left, right, stored, sent, changed}) {
+function parts(model, {left, right, stored, sent, changed, decision}) {
   const span = left?.span ?? right?.span;
   const head = left?.kind === 'message' ? model.head(left.position) : null;
   const equal = changed && changed.pieces.every((piece) => piece.op === '=');
   return [
     span ? h('p', {class: 'reason'}, fateBadge(span.fate), ' ', reasonOf(span)) : h('p', null, 'Superseded: not part of this call\'s history.'),
-    facts(model, {span, head, right}),
+    facts(model, {span, head, right, made: decision?.compaction ?? span?.compaction}),
     changed && !equal && section('Difference, stored to sent', differenceView(changed)),
     equal && h('p', {class: 'faint'}, 'Stored and sent say the same.'),
     stored && textSection(equal ? 'Stored and sent' : 'Stored', stored),
@@ -109,7 +110,7 @@ function parts(model, {left, right, stored, sent, changed}) {
   ];
 }
 
-function facts(model, {span, head, right}) {
+function facts(model, {span, head, right, made}) {
   const thread = model.thread;
   const {tokens_before: before, tokens_after: after} = span ?? {};
   const many = span?.history && span.history[1] > span.history[0] && !right?.range;
@@ -122,7 +123,7 @@ function facts(model, {span, head, right}) {
     head?.marks?.length > 0 && fact('marks', head.marks.join(', ')),
     right && fact('sent as', `message ${count(right.sent)} of call ${count(model.call.call)}`),
     head?.seq !== undefined && fact('entry', h('a', {href: address('timeline', {thread}, {seq: head.seq})}, `seq ${count(head.seq)} in Timeline`)),
-    span?.compaction !== undefined && fact('decision', h('a', {href: address('compactions', {thread, n: span.compaction})}, `compaction ${count(span.compaction)}`)),
+    made !== undefined && fact('decision', h('a', {href: address('compactions', {thread, n: made})}, `compaction ${count(made)}`)),
     span && fact('means', FATES[span.fate]?.means ?? ''));
 }
 

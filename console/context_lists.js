@@ -1,7 +1,7 @@
 /** Full history beside sent: two lists, the ribbons between them, and how they scroll together. */
 
 import './context_row.js';
-import {count, plural} from './format.js';
+import {count, duration, plural} from './format.js';
 import {button, h, say} from './h.js';
 import './list.js';
 import './ribbons.js';
@@ -161,11 +161,12 @@ export class ContextLists extends HTMLElement {
   async #readSummary() {
     const row = this.#pairing.right.find((one) => one.range);
     this.#summary = row?.span.reason ?? '';
-    if (row?.span.compaction === undefined) return;
+    if (!row) return;
     const model = this.#model;
+    const call = model.call.call;
     try {
-      const compaction = await model.readCompaction(row.span.compaction);
-      if (model === this.#model) this.#summary = summaryWords(compaction, model.call.call) || this.#summary;
+      const decision = await model.readDecision(row);
+      if (decision && call === model.call.call) this.#summary = summaryWords(decision, call);
       this.refresh();
     } catch {
       // The reason of the span stays: the decision itself is shown, with its error, on its own page.
@@ -230,11 +231,13 @@ function index(rows) {
 }
 
 /** The source of a summary, in the words of the decision that made it. */
-function summaryWords(compaction, call) {
-  const {summary, covers} = compaction;
-  if (!summary) return '';
-  const words = [compaction.call === call ? summary.source : 'cache', covers && plural(covers[1] - covers[0] + 1, 'message'),
-    summary.sha256?.slice(0, 8), summary.model ?? summary.kind, `made by call ${count(compaction.call)}`];
+function summaryWords(decision, call) {
+  const {summary, covers} = decision;
+  const {usage} = summary;
+  const words = [decision.call === call ? summary.source : 'cache', covers && plural(covers[1] - covers[0] + 1, 'message'),
+    summary.sha256?.slice(0, 8), summary.model ?? summary.kind,
+    usage?.input_tokens !== undefined && `${count(usage.input_tokens)} → ${count(usage.output_tokens ?? 0)} tok`,
+    summary.ms !== undefined && duration(summary.ms), `made by call ${count(decision.call)}`];
   return words.filter(Boolean).join(' · ');
 }
 

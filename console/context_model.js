@@ -20,7 +20,8 @@ export class ContextModel {
   attempt = null;
   #heads = new Map();            // position -> MessageHead
   #sent = new Map();             // sent position -> message as sent
-  #compactions = new Map();
+  #decisions = null;             // promise of all decisions, as they were at this call
+  #decisionsFor = 0;
   #asked = new Map();            // what is being read -> promise
   #reading = new Set();          // sent positions being read
   #abort = new AbortController();
@@ -109,10 +110,19 @@ export class ContextModel {
     return messages[0]?.position ?? null;
   }
 
-  /** A compaction, read once. @param {number} number */
-  async readCompaction(number) {
-    if (!this.#compactions.has(number)) this.#compactions.set(number, this.#get(`/compactions/${number}`));
-    return this.#compactions.get(number);
+  /**
+   * The decision that made a summary: the one that its span names, else, since a summary from the cache
+   * was made by an earlier call, the newest one up to this call that covers the same messages.
+   * @param {import('./spans.js').RightRow} row @returns {Promise<object | null>}
+   */
+  async readDecision({span, range}) {
+    if (!this.#decisions || this.#decisionsFor !== this.call.call) {
+      this.#decisionsFor = this.call.call;
+      this.#decisions = this.#get('/compactions').then((answer) => answer.compactions);
+    }
+    const decisions = (await this.#decisions).filter((one) => one.summary && one.call <= this.call.call);
+    const named = decisions.find((one) => one.compaction === span.compaction);
+    return named ?? decisions.findLast((one) => one.covers?.[1] === range[1]) ?? null;
   }
 
   /** The request body, rebuilt from the record. */
