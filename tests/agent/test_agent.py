@@ -9,6 +9,7 @@ import pytest
 from agent.agents import Events, agent_of, lines, model_of
 from backscroll.agent.agent import Agent
 from backscroll.agent.executors import SequentialExecutor
+from backscroll.compaction.filter import Compaction
 from backscroll.conversation.memory import InMemoryChatMemory
 from backscroll.filters.memory import MemoryFilter
 from backscroll.kernel.content import file_part
@@ -47,6 +48,7 @@ async def touch() -> str:
         ({"slots": {"x": 1}}, "invalid_option"),
         ({"tool_choice": Named("look")}, "invalid_option"),
         ({"model": object()}, "invalid_option"),
+        ({"compaction": object()}, "invalid_option"),
     ],
 )
 def test_mistakes(fields: Any, kind: str) -> None:
@@ -69,14 +71,17 @@ async def test_nesting() -> None:
     """AG3: memory is outermost, then compaction, then the list, then the model."""
     trace: list[str] = []
 
-    def tracing(name: str) -> Filter:
-        async def hook(request: Any, chain: Any) -> Any:
-            trace.append(f"{name}:{len(request.messages)}")
-            return await chain(request)
+    async def mine(request: Any, chain: Any) -> Any:
+        trace.append(f"mine:{len(request.messages)}")
+        return await chain(request)
 
-        return Filter.of(name, chat=hook)
+    class Tracing(Compaction):
+        async def chat(self, request: Any, chain: Any) -> Any:
+            trace.append(f"compaction:{len(request.messages)}")
+            return await super().chat(request, chain)
 
-    agent = agent_of("ok", filters=[tracing("mine")], compaction=tracing("compaction"))
+    compaction = Tracing(summariser=None)
+    agent = agent_of("ok", filters=[Filter.of("mine", chat=mine)], compaction=compaction)
     await agent.memory.add("t", [user("before", "u0")])
 
     await agent.invoke("hi", conversation_id="t")

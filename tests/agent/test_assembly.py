@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from backscroll.agent.assembly import (
     chat_order,
+    check_compaction,
     check_limit,
     check_memory_filters,
     check_model,
@@ -15,6 +16,7 @@ from backscroll.agent.assembly import (
     check_tool_choice,
     texts_of,
 )
+from backscroll.compaction.filter import Compaction
 from backscroll.conversation.memory import InMemoryChatMemory
 from backscroll.filters.memory import MemoryFilter
 from backscroll.kernel.errors import AssemblyError
@@ -51,6 +53,8 @@ def test_a_memory_filter_in_the_list() -> None:
     [
         ([CHAT, memory()], "memory_filter_first", "filters[1]"),
         ([memory(), CHAT, memory()], "memory_filter_twice", "filters[2]"),
+        ([Compaction(), memory()], "compaction_before_memory", "filters[0]"),
+        ([CHAT, Compaction(), memory()], "compaction_before_memory", "filters[1]"),
         ([CHAT, {}], "not_a_filter", "filters[1]"),
         ([Filter()], "filter_without_hooks", "filters[0]"),
     ],
@@ -73,6 +77,7 @@ def test_wrong_lists(filters: Any, kind: str, where: str) -> None:
         (check_model, PlayedModel([], options=ModelOptions(retry="yes")), "invalid_retry"),  # type: ignore[arg-type]
         (check_options, {"temperature": 0}, "invalid_option"),
         (check_options, ModelOptions(retry="yes"), "invalid_retry"),  # type: ignore[arg-type]
+        (check_compaction, CHAT, "invalid_option"),
         (check_slots, {"x": list}, "invalid_option"),
         (check_slots, [Slot(list, max)], "invalid_option"),
         (lambda v: texts_of(v, "system"), 7, "invalid_option"),
@@ -95,6 +100,10 @@ def test_right_values() -> None:
     model = PlayedModel([])
     options = ModelOptions(retry=Retry(1))
 
+    compaction = Compaction()
+
+    assert check_compaction(compaction) is compaction
+    assert check_compaction(None) is None
     assert check_model(model) is model
     assert check_options(options) is options
     assert check_options(None) == ModelOptions()

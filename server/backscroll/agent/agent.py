@@ -13,6 +13,7 @@ from typing import Any, Unpack
 
 from backscroll.agent.assembly import (
     chat_order,
+    check_compaction,
     check_limit,
     check_memory_filters,
     check_model,
@@ -26,10 +27,11 @@ from backscroll.agent.events import EventSink
 from backscroll.agent.executors import ConcurrentExecutor
 from backscroll.agent.inputs import Given, Input, TurnOptions, input_messages
 from backscroll.agent.locks import ConversationLocks
-from backscroll.agent.plan import TurnPlan, TurnState
+from backscroll.agent.plan import Eligible, TurnPlan, TurnState
 from backscroll.agent.reporter import Reporter, Scope
 from backscroll.agent.session import Session
 from backscroll.agent.turn import Turn
+from backscroll.compaction.filter import Compaction
 from backscroll.conversation.memory import ChatMemory, InMemoryChatMemory
 from backscroll.filters.memory import MemoryFilter
 from backscroll.kernel.client import ChatClient, ToolExecutor
@@ -79,12 +81,13 @@ class Agent:
     tools: Sequence[Tool] = ()
     filters: Sequence[Filter] = ()
     memory: ChatMemory = field(default_factory=_OwnMemory)
-    compaction: Filter | None = None
+    compaction: Compaction | None = None
     executor: ToolExecutor = field(default_factory=ConcurrentExecutor)
     slots: Mapping[str, Slot] = field(default_factory=dict)
     max_iterations: int = 10
     tool_choice: ToolChoice = "auto"
     options: ModelOptions | None = None
+    eligible: Eligible | None = None
     on_event: EventSink | None = None
     texts: Texts = field(default_factory=Texts)
     clock: Clock = field(default_factory=SystemClock)
@@ -109,7 +112,7 @@ class Agent:
         model = self.shared.resolved(self.model)
         object.__setattr__(self, "model", model)
         memory = self.shared.memory_filter.bind(self.memory)
-        inserted = [item for item in (self.compaction,) if item is not None]
+        inserted = [item for item in (check_compaction(self.compaction),) if item is not None]
         client = ChatClient(
             model,
             tools,
@@ -202,6 +205,7 @@ class Agent:
             options=check_options(given.options),
             limit=check_limit(limit),
             cancel=cancel,
+            eligible=self.eligible,
         )
         names = {"conversation_id": conversation_id, "run_id": given.run_id}
         known = {name: value for name, value in names.items() if value is not None}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from backscroll.compaction.filter import Compaction
 from backscroll.filters.memory import MemoryFilter
 from backscroll.kernel.errors import AssemblyError
 from backscroll.kernel.filter import Filter, check_filters, hooks_of
@@ -16,18 +17,29 @@ from backscroll.providers.catalog import resolve
 def check_memory_filters(filters: Sequence[object]) -> MemoryFilter | None:
     """Return the memory filter somebody put into the list himself, if there is one.
 
-    Raises `memory_filter_twice`, or `memory_filter_first` when another chat filter is before it.
+    Raises `memory_filter_twice`, `memory_filter_first` when another chat filter is before it, or
+    `compaction_before_memory` when that filter is a compaction.
     """
+    places = {id(item): f"filters[{at}]" for at, item in enumerate(filters)}
     chat = [item for item in check_filters(filters) if "chat" in hooks_of(item)]
     found = [item for item in chat if isinstance(item, MemoryFilter)]
     if len(found) > 1:
-        where = f"filters[{list(filters).index(found[1])}]"
+        where = places[id(found[1])]
         raise AssemblyError("memory_filter_twice", f"{where}: there is a memory already", where)
     if found and chat[0] is not found[0]:
-        where = f"filters[{list(filters).index(found[0])}]"
-        message = f"{where}: the memory must come before {chat[0].label!r}, which sees whole views"
-        raise AssemblyError("memory_filter_first", message, where)
+        early = next((item for item in chat[: chat.index(found[0])] if _compacts(item)), chat[0])
+        kind = "compaction_before_memory" if _compacts(early) else "memory_filter_first"
+        where = places[id(early if _compacts(early) else found[0])]
+        message = f"{where}: the memory must come before {early.label!r}, which sees whole views"
+        raise AssemblyError(kind, message, where)
     return found[0] if found else None
+
+
+def check_compaction(compaction: object) -> Compaction | None:
+    """Return what compacts, if anything; raises `invalid_option` for something else."""
+    if compaction is not None and not isinstance(compaction, Compaction):
+        raise _invalid("compaction", "a Compaction", compaction)
+    return compaction
 
 
 def check_model(model: object) -> ChatModel:
@@ -95,6 +107,10 @@ def texts_of(value: object, name: str) -> tuple[str, ...]:
 def chat_order(memory: MemoryFilter, inserted: Sequence[Filter], own: Sequence[Any]) -> list[Any]:
     """Return all filters, outermost first: memory, what the agent inserts, then the list's own."""
     return [memory, *inserted, *(item for item in own if not isinstance(item, MemoryFilter))]
+
+
+def _compacts(item: object) -> bool:
+    return isinstance(item, Compaction)
 
 
 def _invalid(name: str, expected: str, found: object) -> AssemblyError:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from types import MappingProxyType
 
 from backscroll.agent.batch import execute_batch
 from backscroll.agent.events import ContextChanged, IterationStarted
 from backscroll.agent.plan import TurnPlan, TurnState
+from backscroll.kernel.content import text_of
 from backscroll.kernel.errors import MaxIterationsExceeded, ModelError
 from backscroll.kernel.filter import IterationHandler, build_chain
 from backscroll.kernel.message import Message
 from backscroll.kernel.model import Named, ToolChoice
 from backscroll.kernel.request import ChatRequest, ChatResponse, Note, Stream
-from backscroll.kernel.turn import Continue, IterationRequest, TurnRequest, TurnResult
+from backscroll.kernel.turn import Continue, IterationRequest, ToolRecord, TurnRequest, TurnResult
 from backscroll.kernel.usage import FinishReason
 
 IterationHook = Callable[[IterationRequest, IterationHandler], Awaitable[Continue | TurnResult]]
@@ -61,7 +63,7 @@ class Loop:
         response = await self._chat(request, delta)
         if response is None or plan.cancel.cancelled:
             return self._cancelled()
-        if not response.tool_calls:
+        if not response.tool_calls or not await self._is_eligible(response):
             return await self._completed(response)
         if self._left <= 0:
             texts = plan.tooling.client.texts
@@ -131,10 +133,34 @@ class Loop:
             )
         if plan.cancel.cancelled:
             return self._cancelled()
+        if self._is_direct(response):
+            return self._direct(batch.records)
         return Continue(batch.messages, batch.context, (), batch.records)
 
+    async def _is_eligible(self, response: ChatResponse) -> bool:
+        """Say whether the tools that a reply asks for may run."""
+        if self._plan.eligible is None:
+            return True
+        answer = self._plan.eligible(response, self._state.context)
+        return bool(await answer if inspect.isawaitable(answer) else answer)
+
+    def _is_direct(self, response: ChatResponse) -> bool:
+        """Say whether all tools that a reply asked for give the answer themselves."""
+        tools = (self._plan.tooling.tools.get(call.name) for call in response.tool_calls)
+        return all(tool is not None and tool.info.return_direct for tool in tools)
+
+    def _direct(self, records: Sequence[ToolRecord]) -> TurnResult:
+        """Return the results of a batch as the answer of the turn."""
+        return TurnResult(
+            "completed",
+            text="\n".join(text_of(record.content) for record in records),
+            finish_reason=FinishReason.STOP,
+            context=self._state.context,
+            return_direct=True,
+        )
+
     async def _completed(self, response: ChatResponse) -> TurnResult:
-        if not response.text:
+        if not response.text and not response.tool_calls:
             note = Note("empty_reply", "the model's reply has neither text nor tool calls")
             await self._plan.reporter.report(note)
         return TurnResult(

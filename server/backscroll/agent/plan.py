@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,11 @@ from backscroll.conversation.memory import ChatMemory
 from backscroll.kernel.message import Message, ToolCall
 from backscroll.kernel.model import ChatModel, ModelOptions, ToolChoice
 from backscroll.kernel.ports import CancelToken
+from backscroll.kernel.request import ChatResponse
 from backscroll.kernel.turn import ToolRecord, TurnResult
+
+Eligible = Callable[[ChatResponse, Mapping[str, Any]], bool | Awaitable[bool]]
+"""Says whether the tools that a reply asks for may run; sync or async."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,7 @@ class TurnPlan:
     options: ModelOptions = field(default_factory=ModelOptions)
     limit: int = 10
     cancel: CancelToken = field(default_factory=CancelToken)
+    eligible: Eligible | None = None
 
 
 @dataclass(slots=True)

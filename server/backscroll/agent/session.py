@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol, Unpack
 
 from backscroll.agent.inputs import Input, TurnOptions
+from backscroll.compaction.filter import Compaction
 from backscroll.conversation.memory import ChatMemory
 from backscroll.kernel.message import Message
 from backscroll.kernel.turn import TurnResult
@@ -17,6 +18,11 @@ class Invokes(Protocol):
     @property
     def memory(self) -> ChatMemory:
         """Where its histories are kept."""
+        ...
+
+    @property
+    def compaction(self) -> Compaction | None:
+        """What compacts its views, if anything."""
         ...
 
     async def invoke(self, input: Input, **options: Unpack[TurnOptions]) -> TurnResult:
@@ -41,5 +47,7 @@ class Session:
         return await self.agent.memory.get(self.conversation_id)
 
     async def reset(self) -> None:
-        """Forget the conversation."""
+        """Forget the conversation, and what compaction knows of it."""
         await self.agent.memory.clear(self.conversation_id)
+        if self.agent.compaction is not None:
+            await self.agent.compaction.forget(self.conversation_id)
