@@ -121,6 +121,21 @@ def test_history_without_a_run(world: World, cell: Cell) -> None:
     assert len(world.model.requests) == 2
 
 
+@pytest.mark.parametrize("cell", [HTTP, BARE, OLD_BARE], ids=str)
+def test_join_with_other_messages(world: World, cell: Cell) -> None:
+    """S8: a client that is behind and holds messages of its own ends with the stored history."""
+    world.model.add(Reply("One."), Reply("Two."))
+    before = play(HTTP, world.workers, world.thread, say("u1", "A"), say("u2", "B"))
+    foreign = {"id": "x1", "role": "assistant", "content": "a greeting that is not stored"}
+
+    told = play(
+        cell, world.workers[::-1], world.thread, join(), history=[foreign, *before.messages[:2]]
+    )
+
+    assert told.complaints == []
+    assert comparable(told.messages) == comparable(before.messages)
+
+
 @every_client
 def test_unknown_thread(world: World, cell: Cell) -> None:
     """protocol-11: joining a thread that does not exist is an empty, well-formed answer."""
