@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from backscroll.kernel.canon import canonical_json
 from backscroll.kernel.content import FilePart, text_of
 from backscroll.kernel.message import Message, Role, ToolCall, parse_call
 from backscroll.kernel.model import ModelRequest, Named
@@ -182,7 +183,8 @@ def _reply(
     if _RECALL.search(text):
         return _recalled(said, tokens, window)
     turns = sum(message.role is Role.USER for message in said)
-    topics = TOPICS if _LONG.search(text) else (TOPICS[turns % len(TOPICS)],)
+    both = (TOPICS[(2 * turns + n) % len(TOPICS)] for n in range(2))
+    topics = TOPICS if _LONG.search(text) else tuple(both)
     files = [part for part in last.content or () if isinstance(part, FilePart)]
     seen = "".join(f" You attached a file of type {part.media_type}." for part in files)
     return "\n\n".join(
@@ -205,7 +207,7 @@ def _introduction(tools: Sequence[ToolSpec], window: int) -> str:
     ]
     if tools:
         names = "\n".join(f"- `{tool.name}`: {tool.description}" for tool in tools)
-        example = json.dumps(dict.fromkeys(tools[0].schema.get("properties") or {}, "…"))
+        example = canonical_json(dict.fromkeys(tools[0].schema.get("properties") or {}, "…"))
         lines.append(
             f"My tools, by plain words or as `use {tools[0].name} {example}`:\n{names}",
         )

@@ -133,7 +133,10 @@ OVERFLOW = _all(
     ("max_context_resulted", r"maximum context length is <limit> tokens.{0,60}?in <used> tokens"),
     ("max_context_requested", r"maximum context length is <limit> tokens.{0,60}?requested <used>"),
     ("max_context", r"maximum context length (of|is) <limit>"),
-    ("model_max_context", r"input length \(<used>\) exceeds (the )?model's maximum context length \(<limit>"),
+    (
+        "model_max_context",
+        r"length \(<used>\) exceeds (the )?model's maximum context length \(<limit>",
+    ),
     (
         "passed_input",
         r"passed <used> input tokens( and requested <output> output tokens)?"
