@@ -1,0 +1,100 @@
+"""How tests use the console: by roles and names, and by talking to the server behind it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import httpx
+from deadlines import scaled
+from playwright.sync_api import Locator, Page, expect
+from processes import HttpProcess
+
+
+def talk(server: HttpProcess, thread: str, *texts: str) -> list[str]:
+    """Send user messages one after another, each when the run before has ended; return run ids."""
+    runs = []
+    with httpx.Client(base_url=server.url, trust_env=False, timeout=scaled(30)) as client:
+        for text in texts:
+            runs.append(f"run-{uuid4().hex[:8]}")
+            answer = client.post("/agui", json=question(thread, runs[-1], text))
+            assert answer.status_code == 200, answer.text
+    return runs
+
+
+def question(thread: str, run: str, text: str) -> dict[str, Any]:
+    """Return a request with one new user message."""
+    message = {"id": f"u-{uuid4().hex[:8]}", "role": "user", "content": text}
+    return {
+        "threadId": thread,
+        "runId": run,
+        "messages": [message],
+        "tools": [],
+        "context": [],
+        "state": {},
+        "forwardedProps": {"backscroll.snapshot": "never"},
+    }
+
+
+def api(server: HttpProcess, path: str, **params: Any) -> Any:
+    """Return the JSON answer of the operator API."""
+    url = f"{server.url}/console/api{path}"
+    answer = httpx.get(url, params=params, trust_env=False, timeout=scaled(10))
+    assert answer.status_code == 200, (path, answer.status_code, answer.text)
+    return answer.json()
+
+
+def entries(server: HttpProcess, thread: str) -> list[dict[str, Any]]:
+    """Return the whole log of a thread, with bodies."""
+    found: list[dict[str, Any]] = []
+    after = 0
+    while True:
+        page = api(server, f"/threads/{thread}/entries", after=after, limit=1000, fields="full")
+        found += page["entries"]
+        if not page["entries"] or not page["more"]:
+            return found
+        after = page["entries"][-1]["seq"]
+
+
+def open_thread(page: Page, thread: str, tab: str = "timeline", query: str = "") -> None:
+    """Open a page of a thread."""
+    page.goto(f"/console/threads/{thread}/{tab}{query}")
+
+
+def listing(page: Page, name: str) -> Locator:
+    """Return a list by its name, whatever its role."""
+    return page.get_by_role("grid", name=name).or_(page.get_by_role("feed", name=name))
+
+
+def rows(page: Page, name: str) -> Locator:
+    """Return the rows of a list that are in the document, headings left out."""
+    return listing(page, name).locator("[data-key]")
+
+
+def texts(locator: Locator) -> Iterator[str]:
+    """Yield what rows say, in their order."""
+    for text in locator.all_inner_texts():
+        yield " ".join(text.split())
+
+
+def say(page: Page, text: str) -> None:
+    """Send a message from Try it."""
+    page.get_by_role("textbox", name="Message").fill(text)
+    page.keyboard.press("Enter")
+
+
+def wait_idle(page: Page) -> None:
+    """Return when no run goes on in Try it."""
+    expect(page.get_by_text("idle", exact=True)).to_be_visible(timeout=scaled(20) * 1000)
+
+
+def module(page: Page, name: str, expression: str, *args: Any) -> Any:
+    """Import a module of the console in the page and evaluate an expression over it, as `m`."""
+    source = f"""async ([name, args]) => {{
+      const base = document.querySelector('script[type=module]').src;
+      const m = await import(new URL(name, base).href);
+      return JSON.stringify(await ({expression})(m, ...args)) ?? 'null';
+    }}"""
+    return json.loads(page.evaluate(source, [name, args]))
