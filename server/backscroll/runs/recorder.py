@@ -29,6 +29,7 @@ from backscroll.kernel.request import CallStart, Note, ViewPlanned
 from backscroll.store.entry import Audience, Kind, NewEntry
 
 ERROR_CHARS = 300
+RING = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +48,23 @@ class Recorder:
     """Turns what a run reports into operator entries; one per run, called in order."""
 
     def __init__(
-        self, run: str, worker: str, sizes: Sizes, *, calls: int, compactions: int
+        self,
+        run: str,
+        worker: str,
+        sizes: Sizes,
+        *,
+        calls: int,
+        compactions: int,
+        summaries: Mapping[str, int] | None = None,
     ) -> None:
+        """`summaries` tells which decision made the summary of a prefix, by the prefix's hash."""
         self._run, self._worker, self._sizes = run, worker, sizes
+        self._summaries = dict(summaries or {})
         self._call, self._compactions = calls, compactions
         self._iteration: int | None = None
         self._plans: list[ViewPlanned] = []
         self._noted: set[str] = set()
         self._retries = 0
-        self._decision: int | None = None
 
     @property
     def call(self) -> int:
@@ -106,14 +115,18 @@ class Recorder:
         self._compactions += 1
         decision = with_positions(report.decision, history)
         attempt = decision.get("attempt", 1)
-        if decision.get("summary"):
-            self._decision = self._compactions
+        made = decision.get("summary", {}).get("source") in ("fresh", "merged", "partial")
+        prefix = decision.get("cache", {}).get("prefix_hash")
+        if made and prefix:
+            # Only the newest ones can be in use: a cache and its ring.
+            newest = [*self._summaries.items()][-RING:]
+            self._summaries = {**dict(newest), prefix: self._compactions}
         # The decision comes before the record of the attempt it belongs to.
         call = self._call + 1 if attempt == 1 else self._call
         body = {"compaction": self._compactions, "call": call, **decision}
         line = decision_line(decision)
         entry = self._entry("compaction", decision["result"], body, str(self._compactions), line)
-        return Recorded((entry,), report.blobs)
+        return Recorded((entry,), report.blobs, {"summaries": canonical_json(self._summaries)})
 
     def _started(self, event: CallStarted, history: Sequence[tuple[int, Message]]) -> Recorded:
         if event.attempt == 1:
@@ -121,8 +134,14 @@ class Recorder:
         plan = merge_plans(self._plans)
         self._plans.clear()
         self._retries = 0
+        prefix = plan.facts.get("cache", {}).get("prefix_hash", "")
         place = CallPlace(
-            self._call, event.attempt, self._run, self._iteration, self._worker, self._decision
+            self._call,
+            event.attempt,
+            self._run,
+            self._iteration,
+            self._worker,
+            self._summaries.get(prefix),
         )
         start = CallStart(event.message_id, event.model, event.request, event.stream)
         made = make_record(place, start, plan, history, self._sizes)

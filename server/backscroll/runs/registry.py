@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
@@ -307,6 +308,7 @@ class Registry:
             Sizes(),
             calls=int(record.extra.get("call", 0)) if record else 0,
             compactions=record.counts.get("compaction", 0) if record else 0,
+            summaries=json.loads(record.extra.get("summaries", "{}")) if record else None,
         )
         times = self._rules.times
         sink = RunSink(

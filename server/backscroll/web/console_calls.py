@@ -78,17 +78,7 @@ async def get_compaction(request: Request) -> Response:
     decision = decision_json(found)
     summary = decision.get("summary")
     if summary:
-        names = [str(summary[name]) for name in ("blob", "prompt") if name in summary]
-        blobs = await services.worker.log.blobs(thread, names)
-        texts = {
-            name: blobs[str(summary[name])].decode("utf-8", "replace")
-            for name in ("blob", "prompt")
-            if summary.get(name) in blobs
-        }
-        if "blob" in texts:
-            decision["text"] = texts["blob"]
-        if "prompt" in texts:
-            decision["prompt"] = texts["prompt"]
+        decision.update(await _texts(services, thread, summary))
     earlier = [int(e.ref) for e in entries if int(e.ref) < wanted and _has_summary(e)]
     if earlier:
         decision["previous"] = earlier[-1]
@@ -100,6 +90,22 @@ def decision_json(entry: Entry) -> dict[str, Any]:
     body: dict[str, Any] = json.loads(entry.body)
     found = {**body, "seq": entry.seq, "time": entry.time, "run": entry.run}
     return {name: value for name, value in found.items() if value != ""}
+
+
+async def _texts(
+    services: Services, thread: ThreadKey, summary: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the text of a summary and what its summariser was asked, as far as they are kept."""
+    names = [str(summary[name]) for name in ("sha256", "exchanges") if name in summary]
+    blobs = await services.worker.log.blobs(thread, names)
+    found: dict[str, Any] = {}
+    if summary.get("sha256") in blobs:
+        found["text"] = blobs[summary["sha256"]].decode("utf-8", "replace")
+    if summary.get("exchanges") in blobs:
+        asked = json.loads(blobs[summary["exchanges"]])
+        found["exchanges"] = [{"prompt": prompt, "answer": answer} for prompt, answer in asked]
+        found["prompt"] = "\n\n".join(prompt for prompt, _ in asked)
+    return found
 
 
 async def _compactions(services: Services, thread: ThreadKey) -> list[Entry]:
