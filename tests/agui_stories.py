@@ -10,6 +10,7 @@ from typing import Any
 
 from backscroll.agent import events as agent
 from backscroll.agui.encode import RunEncoder, RunIds
+from backscroll.agui.live_run import LiveRun
 from backscroll.agui.run_end import CANCELLED, RunEnd, failed_with
 from backscroll.kernel.errors import ModelError
 from backscroll.kernel.message import Message, ToolCall, assistant, parse_call, tool_result, user
@@ -127,6 +128,14 @@ def values(entries: Iterable[NewEntry]) -> list[dict[str, Any]]:
 def types(entries: Iterable[NewEntry]) -> list[str]:
     """Return the types of entries, shortened."""
     return [entry.type for entry in entries]
+
+
+def folded(entries: Iterable[NewEntry]) -> LiveRun:
+    """Return a run folded from entries that have no numbers yet."""
+    run = LiveRun()
+    for entry in entries:
+        run.apply(json.loads(stamped(entry.body)))
+    return run
 
 
 def stamped(body: bytes, time: int = TIME) -> bytes:
