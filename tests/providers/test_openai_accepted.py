@@ -1,0 +1,53 @@
+"""Any history a view can hold is accepted by a strict server, under every profile."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from backscroll.kernel.model import ModelProfile, ModelRequest
+from backscroll.providers.openai_request import WireConfig, encode
+from backscroll.providers.openai_setup import encode_from_setup, setup_of
+from backscroll.providers.profiles import VENDORS, profile_for
+from hypothesis import given, settings
+from provider_histories import requests
+from provider_rules import Rules, check_openai
+
+IMAGES = {"user": ("image/*",)}
+PROFILES: dict[str, tuple[ModelProfile, dict[str, Any]]] = {
+    **{name: (profile_for(name, "m"), {}) for name in VENDORS},
+    "strict template": (
+        ModelProfile(alternate_roles=True, null_content=False),
+        {"alternate": True},
+    ),
+    "no system role": (
+        ModelProfile(alternate_roles=True, system_role="user"),
+        {"alternate": True},
+    ),
+    "reasoning demanded": (ModelProfile(replay_reasoning="tool_calls"), {"reasoning": "demand"}),
+    "reasoning refused": (ModelProfile(), {"reasoning": "refuse"}),
+}
+
+
+@pytest.mark.parametrize("name", PROFILES)
+@given(request=requests())
+@settings(max_examples=60, deadline=None)
+def test_any_history_is_accepted(name: str, request: ModelRequest) -> None:
+    """Property: whatever the history holds, the body keeps every rule of a strict server."""
+    profile, rules = PROFILES[name]
+    profile = replace(profile, parts=IMAGES)
+
+    for stream in (False, True):
+        check_openai(encode(request, profile, WireConfig("m"), stream), Rules(**rules))
+
+
+@given(request=requests())
+@settings(max_examples=60, deadline=None)
+def test_any_body_is_written_again(request: ModelRequest) -> None:
+    """REC1: from setup and request the same bytes come out, whatever the history holds."""
+    profile, config = ModelProfile(parts=IMAGES, replay_reasoning="always"), WireConfig("m")
+    setup = json.loads(json.dumps(setup_of(profile, config, request.texts)))
+
+    assert encode_from_setup(setup, request, True) == encode(request, profile, config, True)
