@@ -1,0 +1,182 @@
+"""Any compaction store with every capability: what it lacks, or loses, is kept in the process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from backscroll.compaction.store import (
+    EMPTY,
+    LRU,
+    Cache,
+    CompactionEntry,
+    CompactionStore,
+    Marks,
+    with_ring,
+)
+from backscroll.kernel.errors import Never
+from backscroll.kernel.ports import Clock
+
+T = TypeVar("T")
+
+LEASE_POLL_S = 0.1
+
+
+@dataclass(slots=True)
+class Held:
+    """What stores could not keep: entries, and when the last failure was, per conversation."""
+
+    entries: OrderedDict[str, CompactionEntry] = field(default_factory=OrderedDict)
+    opened: OrderedDict[str, int] = field(default_factory=OrderedDict)
+
+
+class StoreAccess:
+    """A store as compaction uses it; a call that fails is answered from the process.
+
+    `failed` counts the calls that failed, so that the filter can tell once per turn. `held` may be
+    shared by several.
+    """
+
+    def __init__(self, store: CompactionStore, clock: Clock, held: Held | None = None) -> None:
+        self.store = store
+        self._clock = clock
+        held = held or Held()
+        self._held, self._opened = held.entries, held.opened
+        self.failed = 0
+
+    async def get(self, conversation_id: str) -> CompactionEntry:
+        """Return the entry; what could not be stored earlier is part of it."""
+        held = self._held.get(conversation_id)
+        stored = await self._try(lambda: self.store.get(conversation_id))
+        if stored is None:
+            return held or EMPTY
+        if held is not None:
+            stored = joined(held, stored, lambda cache: True) or stored
+        return self._with_opened(conversation_id, stored)
+
+    async def swap(
+        self, conversation_id: str, entry: CompactionEntry, generation: int | None
+    ) -> bool:
+        """Write over that generation; False if somebody else wrote since."""
+        swap = getattr(self.store, "swap", None)
+        if swap is None:
+            done = await self._try(lambda: self._put(conversation_id, entry))
+        else:
+            done = await self._try(
+                lambda: cast("Awaitable[bool]", swap(conversation_id, entry, generation))
+            )
+        if done is None:
+            self._hold(self._held, conversation_id, entry)
+            return True
+        if done:
+            self._held.pop(conversation_id, None)
+        return done
+
+    async def clear(self, conversation_id: str) -> None:
+        """Forget the entry; a store without `clear` gets the empty one."""
+        self._held.pop(conversation_id, None)
+        self._opened.pop(conversation_id, None)
+        clear = getattr(self.store, "clear", None)
+        if clear is None:
+            await self._try(lambda: self._put(conversation_id, EMPTY))
+        else:
+            await self._try(lambda: cast("Awaitable[Any]", clear(conversation_id)))
+
+    async def count_failure(self, conversation_id: str) -> int:
+        """Add one failure of the summariser; returns the new count."""
+        self._hold(self._opened, conversation_id, int(self._clock.now() * 1000))
+        count = getattr(self.store, "count_failure", None)
+        if count is not None:
+            found = await self._try(lambda: cast("Awaitable[int]", count(conversation_id)))
+            if found is not None:
+                return found
+        entry = await self.get(conversation_id)
+        entry = entry.replace(failures=entry.failures + 1, opened_ms=self._opened[conversation_id])
+        await self.swap(conversation_id, entry, entry.generation)
+        return entry.failures
+
+    async def take_lease(self, conversation_id: str, token: str, ttl_s: float) -> bool:
+        """Claim the right to summarise; a store without leases gives it to everyone."""
+        take = getattr(self.store, "take_lease", None)
+        if take is None:
+            return True
+        taken = await self._try(
+            lambda: cast("Awaitable[bool]", take(conversation_id, token, ttl_s))
+        )
+        return taken is not False
+
+    async def drop_lease(self, conversation_id: str, token: str) -> None:
+        """Give the claim back."""
+        drop = getattr(self.store, "drop_lease", None)
+        if drop is not None:
+            await self._try(lambda: cast("Awaitable[Any]", drop(conversation_id, token)))
+
+    async def await_other(
+        self, conversation_id: str, known: CompactionEntry, deadline: float
+    ) -> CompactionEntry:
+        """Return the entry once another summary or failure is in it, else as it is in the end."""
+        entry = await self.get(conversation_id)
+        while (entry.cache, entry.failures) == (known.cache, known.failures):
+            if self._clock.monotonic() >= deadline:
+                break
+            await asyncio.sleep(LEASE_POLL_S)
+            entry = await self.get(conversation_id)
+        return entry
+
+    async def _put(self, conversation_id: str, entry: CompactionEntry) -> bool:
+        await self.store.put(conversation_id, entry)
+        return True
+
+    async def _try(self, work: Callable[[], Awaitable[T]]) -> T | None:
+        """Return what the store answers, None when it fails; a lost lease comes out."""
+        try:
+            return await work()
+        except Never.CONTAINED:
+            raise
+        except Exception:
+            self.failed += 1
+            return None
+
+    def _with_opened(self, conversation_id: str, entry: CompactionEntry) -> CompactionEntry:
+        """Fill in when the last failure was, for stores that do not keep it."""
+        if entry.opened_ms is not None or not entry.failures:
+            return entry
+        return entry.replace(opened_ms=self._opened.get(conversation_id))
+
+    def _hold(self, where: OrderedDict[str, T], conversation_id: str, value: T) -> None:
+        where[conversation_id] = value
+        where.move_to_end(conversation_id)
+        while len(where) > LRU:
+            where.popitem(last=False)
+
+
+def joined(
+    ours: CompactionEntry, theirs: CompactionEntry, is_valid: Callable[[Cache], bool]
+) -> CompactionEntry | None:
+    """Return what to write over an entry that somebody else wrote; None: theirs may stay.
+
+    Of two summaries of one history the longer one wins; one of another branch goes to the ring.
+    """
+    merged = theirs
+    for cache in reversed(ours.ring):
+        if cache not in merged.ring and cache != merged.cache:
+            merged = with_ring(merged, cache)
+    mine = ours.cache
+    if mine is not None and mine != theirs.cache:
+        if theirs.cache is None:
+            merged = merged.replace(cache=mine)
+        elif not is_valid(theirs.cache):
+            merged = with_ring(merged, mine)
+        elif theirs.cache.prefix_n < mine.prefix_n:
+            merged = with_ring(merged, theirs.cache).replace(cache=mine)
+    merged = merged.replace(marks=_later(ours.marks, theirs.marks))
+    return None if merged == theirs else merged
+
+
+def _later(ours: Marks | None, theirs: Marks | None) -> Marks | None:
+    if ours is None or theirs is None:
+        return ours or theirs
+    return ours if ours.at_n >= theirs.at_n else theirs
