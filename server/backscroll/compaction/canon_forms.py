@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from backscroll.compaction.memo import Memo
+from backscroll.compaction.memo import ObjectMemo
 from backscroll.kernel.canon import canonical_json
 from backscroll.kernel.content import content_to_json
 from backscroll.kernel.message import Message, ToolCall, parse_call
@@ -78,17 +78,17 @@ class Digests:
     """Remembers the digests of message objects, which never change."""
 
     def __init__(self, limit: int = 8_192) -> None:
-        # The object is kept beside its digest: an id alone could be used again by another one.
-        self._sent: Memo[tuple[Message, str]] = Memo(limit)
-        self._stored: Memo[tuple[Message, bytes]] = Memo(limit)
+        sent: ObjectMemo[str] = ObjectMemo(sent_digest, limit)
+        stored: ObjectMemo[bytes] = ObjectMemo(stored_digest, limit)
+        self._sent, self._stored = sent, stored
 
     def sent(self, message: Message) -> str:
         """Return the digest of the sent form, in hex."""
-        return self._sent.get(id(message), lambda: (message, sent_digest(message)))[1]
+        return self._sent.get(message)
 
     def stored(self, message: Message) -> bytes:
         """Return the digest of the stored form."""
-        return self._stored.get(id(message), lambda: (message, stored_digest(message)))[1]
+        return self._stored.get(message)
 
 
 def prefix_hashes(history: Sequence[Message], digests: Digests | None = None) -> tuple[str, ...]:

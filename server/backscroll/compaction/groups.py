@@ -26,12 +26,11 @@ class Group:
 
 @dataclass(slots=True)
 class _Bond:
-    """An assistant message, the results of its calls, and the calls without one."""
+    """An assistant message, the results of its calls, and the calls without a real one."""
 
     start: int
     results: list[int]
-    unanswered: list[str]
-    answered_by: list[tuple[str, int]]
+    missing: list[str]
 
     @property
     def end(self) -> int:
@@ -46,9 +45,12 @@ def find_groups(
     last_user = _newest(history, lambda message: message.role is Role.USER)
     groups: list[Group] = []
     for start, end in _spans(history, bonds):
+        if start not in bonds and end == start + 1:
+            groups.append(Group(start, end))
+            continue
         inside = [bonds[i] for i in range(start, end) if i in bonds]
         results = tuple(sorted(i for bond in inside for i in bond.results))
-        is_open = any(_waits(bond, history, pending, last_user) for bond in inside)
+        is_open = any(_waits(bond, pending, last_user) for bond in inside)
         groups.append(Group(start, end, is_open, results))
     return tuple(groups)
 
@@ -91,15 +93,15 @@ def _bind(history: Sequence[Message]) -> dict[int, _Bond]:
     for index, message in enumerate(history):
         if message.tool_calls:
             ids = [call.id for call in message.tool_calls]
-            bonds[index] = _Bond(index, [], ids, [])
+            bonds[index] = _Bond(index, [], list(ids))
             for call_id in ids:
                 waiting.setdefault(call_id, []).append(index)
         elif message.role is Role.TOOL and waiting.get(message.tool_call_id or ""):
             call_id = message.tool_call_id or ""
             bond = bonds[waiting[call_id].pop()]
             bond.results.append(index)
-            bond.unanswered.remove(call_id)
-            bond.answered_by.append((call_id, index))
+            if not is_made_up(message):
+                bond.missing.remove(call_id)
     return bonds
 
 
@@ -129,14 +131,9 @@ def _leads(history: Sequence[Message], index: int) -> bool:
     return only_reasoning and bool(history[index + 1].tool_calls)
 
 
-def _waits(
-    bond: _Bond, history: Sequence[Message], pending: Collection[str], last_user: int
-) -> bool:
+def _waits(bond: _Bond, pending: Collection[str], last_user: int) -> bool:
     """Say whether a call of this message has no real result yet and may still get one."""
-    missing = bond.unanswered + [
-        call_id for call_id, index in bond.answered_by if is_made_up(history[index])
-    ]
-    return any(call_id in pending or last_user < bond.start for call_id in missing)
+    return any(call_id in pending or last_user < bond.start for call_id in bond.missing)
 
 
 def _newest(history: Sequence[Message], matches: Callable[[Message], bool]) -> int:

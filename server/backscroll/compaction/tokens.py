@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from backscroll.compaction.canon_forms import Digests
 from backscroll.compaction.exact import exact_counter
-from backscroll.compaction.memo import Memo
+from backscroll.compaction.memo import Memo, ObjectMemo
 from backscroll.compaction.pieces import PieceCounter
 from backscroll.kernel.canon import canonical_json
 from backscroll.kernel.content import FilePart, Part, TextPart, text_of
@@ -65,6 +65,7 @@ class Sizes:
         self._messages: Memo[int] = Memo()
         self._texts: Memo[int] = Memo(4_096)
         self._profile = ModelProfile()
+        self._objects: ObjectMemo[int] = ObjectMemo(self._by_digest)
         self.digests = digests or Digests()
         self.counter: TokenCounter = counter or self._pieces
 
@@ -72,6 +73,7 @@ class Sizes:
         """Return the sizes for another model, with the same memory."""
         other = copy.copy(self)
         other._profile = profile
+        other._objects = ObjectMemo(other._by_digest)
         other.counter = self._given or exact_counter(profile.vocabulary) or self._pieces
         return other
 
@@ -81,6 +83,9 @@ class Sizes:
 
     def message(self, message: Message) -> int:
         """Return the tokens of a message as it is sent."""
+        return self._objects.get(message)
+
+    def _by_digest(self, message: Message) -> int:
         key = (self.digests.sent(message), self.counter.name, self._profile.replay_reasoning)
         return self._messages.get(
             key, lambda: estimate_message(message, self._profile, self.counter, self._media)
@@ -135,7 +140,7 @@ def body_tokens(message: Message, counter: TokenCounter) -> int:
 def estimate(raw: int, ratio: float) -> int:
     """Return the calibrated estimate of a raw size."""
     # Rounded first: 1.1 * 10 must give 11 and not 12.
-    return math.ceil(round(raw * ratio, 6))
+    return raw if ratio == 1.0 else math.ceil(round(raw * ratio, 6))
 
 
 def calibrate(ratio: float, raw: int, reported: int) -> float:
