@@ -119,7 +119,10 @@ class Worker:
 async def open_worker(
     agent: Agent, rules: AgentRules, options: WorkerOptions
 ) -> AsyncIterator[Worker]:
-    """Open a worker for as long as the block lasts; its background work is ended with it."""
+    """Open a worker for as long as the block lasts.
+
+    Its background work is ended with it, and the agent's connections and threads are let go.
+    """
     clients = connect(options.redis_url)
     worker = Worker(f"w_{secrets.token_hex(4)}", agent, rules, clients, options)
     try:
@@ -137,4 +140,5 @@ async def open_worker(
             except StoreError as error:
                 logger.debug("%s", error)
     finally:
+        await agent.aclose()
         await clients.close()
