@@ -19,6 +19,8 @@ from backscroll.kernel.message import Message, Role
 DECORATION = 8
 """What dash, reference and line end of an entry take at most, in tokens."""
 
+_ROUNDS, _SLACK = 4, 24
+
 
 @dataclass(frozen=True, slots=True)
 class FactLine:
@@ -57,6 +59,7 @@ class FactReader:
         self._sizes = sizes
         self._headings = (texts or CompactionTexts()).facts_headings
         self._rules = tuple(rules)
+        self._blocks: Memo[FactsBlock] = Memo(64)
         self._scanned: Memo[tuple[tuple[Found, int], ...]] = Memo(20_000)
 
     def under(self, sizes: Sizes) -> FactReader:
@@ -77,18 +80,40 @@ class FactReader:
         `goal_at` is the index in the span of the conversation's first user message, if it is
         there (see `first_user`): that one is always in the block.
         """
+        digests = b"".join(map(self._sizes.digests.stored, messages))
+        key = (digests, tuple(refs), max_tokens, goal_at, self._sizes.counter.name)
+        return self._blocks.get(key, lambda: self._block(messages, refs, max_tokens, goal_at))
+
+    def _block(
+        self,
+        messages: Sequence[Message],
+        refs: Sequence[int | None],
+        max_tokens: int,
+        goal_at: int | None,
+    ) -> FactsBlock:
         room = max_tokens - sum(self._sizes.text(f"{heading}\n") for heading in self._headings)
         if room <= 0:
             return FactsBlock()
         goal = self._goal(messages, refs, goal_at, int(room * CLASS_SHARES["standing"]))
         entries = merge(self._entries(messages, refs, goal_at, goal))
-        chosen = choose(entries, room, goal)
+        best = FactsBlock()
+        for _ in range(_ROUNDS):
+            found = self._printed(
+                choose(entries, room, goal), (*entries, *([goal] if goal else ()))
+            )
+            slack = max_tokens - found.tokens
+            if slack >= 0 and found.tokens >= best.tokens:
+                best = found
+            if 0 <= slack <= _SLACK:
+                break
+            # Lines are rounded up one by one, so the whole is less than their sum: use the rest.
+            room += slack
+        return best
+
+    def _printed(self, chosen: Sequence[Entry], entries: Sequence[Entry]) -> FactsBlock:
         lines = tuple(map(_line, chosen))
-        while lines and self._sizes.text(self._render(lines)) > max_tokens:
-            # Counts of lines add up to that of the whole for pieces, not for every counter.
-            lines = lines[:-1]
         kept = Counter(line.cls for line in lines)
-        found = Counter(entry.found.cls for entry in (*entries, *([goal] if goal else ())))
+        found = Counter(entry.found.cls for entry in entries)
         text = self._render(lines)
         return FactsBlock(
             text=text,
