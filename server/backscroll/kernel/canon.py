@@ -42,8 +42,13 @@ def canonical_json(value: Any) -> str:
 
 def parse_json(text: str | bytes) -> Any:
     """Read JSON; NaN and infinities are refused with ValueError, as the standard has it."""
-    return json.loads(text, parse_constant=_refuse)
+    whole = text if isinstance(text, str) else text.decode("utf-8", "surrogatepass")
+    return _DECODER.decode(whole)
 
 
 def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+# Made once: building a decoder for each call would cost as much as a small text takes to read.
+_DECODER = json.JSONDecoder(parse_constant=_refuse)

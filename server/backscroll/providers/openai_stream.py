@@ -107,7 +107,7 @@ class StreamReader:
 
     def _delta(self, delta: Mapping[str, Any], out: list[Delta]) -> None:
         content, thought = delta.get("content"), read_reasoning(delta)
-        if content.__class__ is not str and content:
+        if content and not isinstance(content, str):
             content, more = read_content(content)
             thought = thought or more
         if thought and (piece := self._reasoning.take(thought)):
@@ -158,9 +158,14 @@ class _Channel:
     def __init__(self) -> None:
         self._pieces: list[str] = []
         self._joiner = SurrogateJoiner()
+        self._is_ascii = True
 
     def take(self, piece: str) -> str:
         """Return what of the text can be delivered now."""
+        if self._is_ascii and piece.isascii():
+            self._pieces.append(piece)
+            return piece
+        self._is_ascii = False
         return self._keep(self._joiner.feed(piece))
 
     def end(self) -> str:

@@ -31,12 +31,12 @@ class SseParser:
             return []
         # A CR ends its line at once; an LF that follows in the next chunk belongs to it.
         self._skip_lf = chunk.endswith(b"\r")
-        lines = chunk.splitlines(keepends=True)
+        lines = chunk.splitlines()
+        rest = b"" if chunk.endswith((b"\n", b"\r")) else lines.pop()
         if self._tail:
             lines[0] = b"".join((*self._tail, lines[0]))
             self._tail = []
-        rest = b"" if lines[-1].endswith((b"\n", b"\r")) else lines.pop()
-        out = [data for line in lines if (data := self._line(line.rstrip(b"\r\n"))) is not None]
+        out = [data for line in lines if (data := self._line(line)) is not None]
         self._size = sum(map(len, self._data))
         self._hold(rest)
         return out
@@ -46,7 +46,7 @@ class SseParser:
         last = b"".join(self._tail)
         self._tail = []
         out = [] if (first := self._line(last)) is None else [first]
-        pending = self._event()
+        pending = self._event() if self._data else None
         return out if pending is None else [*out, pending]
 
     def _hold(self, piece: bytes) -> None:
@@ -62,20 +62,17 @@ class SseParser:
         if self._at_start:
             self._at_start = False
             line = line.removeprefix(_BOM)
-        if not line:
-            return self._event()
-        if line.startswith(b"data"):
-            if line.startswith(b"data: "):
-                self._data.append(line[6:])
-            elif line.startswith(b"data:"):
-                self._data.append(line[5:])
-            elif line == b"data":
-                self._data.append(b"")
+        if line.startswith(b"data: "):
+            self._data.append(line[6:])
+        elif not line:
+            return self._event() if self._data else None
+        elif line.startswith(b"data:"):
+            self._data.append(line[5:])
+        elif line == b"data":
+            self._data.append(b"")
         return None
 
     def _event(self) -> str | None:
-        if not self._data:
-            return None
         data = self._data[0] if len(self._data) == 1 else b"\n".join(self._data)
-        self._data = []
+        self._data.clear()
         return data.decode("utf-8", "replace") if data.strip() else None
