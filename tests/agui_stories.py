@@ -98,6 +98,11 @@ def replied(
     )
 
 
+def answered(message_id: str, text: str) -> list[agent.AgentEvent]:
+    """Return a whole reply of text alone."""
+    return [asked(message_id), *said(message_id, text), replied(message_id)]
+
+
 def returned(message: Message) -> agent.AgentEvent:
     """Return the end of a tool call."""
     return agent.ToolFinished(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agui_stories import args, iteration, opened, said, thought
 from backscroll.agent.events import TextDelta
-from backscroll.agui.coalesce import Batch, is_delta, merge
+from backscroll.agui.coalesce import Batch, merge
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,10 +63,12 @@ def test_everything_else_flushes() -> None:
     assert len(batch.take()) == 2 and len(batch) == 0
 
 
-def test_only_pieces_may_wait() -> None:
-    """Text, reasoning and arguments are deltas; a call's beginning is not."""
-    assert is_delta(said("m", "a")[0]) and is_delta(args("m", "c", "{}"))
-    assert not is_delta(opened("m", "c"))
+def test_the_beginning_of_a_call_flushes() -> None:
+    """Only text, reasoning and arguments are deltas."""
+    batch = Batch()
+
+    assert batch.add(opened("m", "c")) and batch.add(args("m", "c", "{"))
+    assert not batch.add(args("m", "c", "}"))
 
 
 @given(st.lists(st.tuples(st.sampled_from("mn"), st.text(min_size=1, max_size=3))))

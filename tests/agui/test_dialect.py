@@ -8,11 +8,10 @@ import pytest
 from ag_ui import core as ag
 from agui_stories import EPOCH, Log, encoder
 from backscroll.agui.cursor import Cursor
-from backscroll.agui.dialect import Dialect, DialectName, is_for_clients
+from backscroll.agui.dialect import Dialect, DialectName
 from backscroll.agui.join import Prelude
 from backscroll.agui.run_end import CANCELLED
 from backscroll.agui.wire import event_entry
-from backscroll.kernel.message import user
 from backscroll.store.entry import Entry
 
 PRELUDE = Prelude("t", Cursor(7, EPOCH), ('{"type":"A"}', '{"type":"B"}'))
@@ -107,11 +106,3 @@ def test_large_frames_are_fitted() -> None:
     assert frame is not None and len(frame) <= 100_000 and json.loads(frame)["id"] == f"1.{EPOCH}"
     assert durable.fitted(entry(delta), 100_000) is None
     assert durable.fitted(entry(), 100_000) == durable.frame(entry())
-
-
-def test_operators_entries_are_not_for_clients() -> None:
-    """Events and nothing else."""
-    log = Log()
-    log.store([user("q", "u")])
-
-    assert is_for_clients(entry()) and not is_for_clients(log.entries[0])

@@ -160,7 +160,7 @@ def test_split_takes_a_smaller_size() -> None:
 def test_what_is_cut_short_is_marked() -> None:
     """Text that is closed for the run's sake is marked incomplete."""
     lane = Lane()
-    lane.text("m", "Half an ans")
+    lane.text("m", "Half a sente")
 
     (end,) = lane.close(incomplete=True)
 

@@ -10,11 +10,6 @@ from backscroll.agent.events import AgentEvent, ReasoningDelta, TextDelta, ToolC
 Delta = TextDelta | ReasoningDelta | ToolCallArgs
 
 
-def is_delta(event: AgentEvent) -> bool:
-    """Say whether an event is a piece of something and may wait for the next ones."""
-    return isinstance(event, TextDelta | ReasoningDelta | ToolCallArgs)
-
-
 def merge(events: Sequence[AgentEvent]) -> list[AgentEvent]:
     """Return the events with neighbouring deltas of one message or call made one."""
     out: list[AgentEvent] = []

@@ -64,8 +64,3 @@ class Dialect:
         if self.name == "sse":
             return f"id: {cursor}\ndata: {text}\n\n"
         return f'{{"id":"{cursor}{self._middle}{text}}}'
-
-
-def is_for_clients(entry: Entry) -> bool:
-    """Say whether clients may see an entry: an event, and nothing else."""
-    return entry.kind == "event"

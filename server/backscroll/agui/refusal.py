@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from backscroll.kernel.errors import BackscrollError
 
@@ -63,9 +63,6 @@ REFUSALS: Mapping[str, Status] = {
 }
 """Every code a refusal can have; the same word is the code of a RUN_ERROR made from it."""
 
-CloseReason = Literal["idle", "deleted", "not_found", "rate_limited", "unavailable", "resync"]
-"""What the server says when it closes a socket for a reason that is no refusal."""
-
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -84,7 +81,10 @@ class Problem:
 
 
 class RequestRefused(BackscrollError):
-    """A request is refused before anything of it has happened."""
+    """A request is refused before anything of it has happened.
+
+    `ids` names the request, as threadId and runId; `details` may name another run.
+    """
 
     def __init__(
         self,
@@ -99,6 +99,7 @@ class RequestRefused(BackscrollError):
         self.retryable = self.status.retryable
         self.retry_after_s = retry_after_s or self.status.retry_after_s
         self.details: dict[str, Any] = dict(details or {})
+        self.ids: dict[str, str] = {}
         super().__init__(message)
 
     @classmethod
@@ -110,14 +111,24 @@ class RequestRefused(BackscrollError):
     def about(self, **details: Any) -> RequestRefused:
         """Return the same refusal with more details; those that are None are left out."""
         known = {name: value for name, value in details.items() if value is not None}
-        return RequestRefused(
+        made = RequestRefused(
             self.code, str(self), {**self.details, **known}, retry_after_s=self.retry_after_s
         )
+        made.ids = self.ids
+        return made
+
+    def for_request(self, thread_id: str, run_id: str) -> RequestRefused:
+        """Return the same refusal as the answer to one request."""
+        made = self.about()
+        made.ids = {"threadId": thread_id, "runId": run_id}
+        told = made.details.items()
+        made.details = {name: value for name, value in told if made.ids.get(name) != value}
+        return made
 
 
 def error_member(error: BackscrollError, **details: Any) -> dict[str, Any]:
     """Return the member `error` of a JSON answer: code, message, details where there are any."""
-    known = dict(error.details) if isinstance(error, RequestRefused) else {}
+    known = {**error.ids, **error.details} if isinstance(error, RequestRefused) else {}
     known.update((name, value) for name, value in details.items() if value is not None)
     if error.retryable:
         known["retryable"] = True

@@ -6,7 +6,7 @@ from typing import Any
 
 from ag_ui import core as ag
 
-from backscroll.agui.refusal import RequestRefused, error_member
+from backscroll.agui.refusal import RequestRefused
 from backscroll.agui.wire import event_json
 from backscroll.kernel.canon import canonical_json
 
@@ -15,11 +15,8 @@ _IDS = ("threadId", "runId")
 
 def refusal_event(refusal: RequestRefused, time: int) -> str:
     """Return the RUN_ERROR that answers a request on a socket which watches nothing."""
-    details = {key: value for key, value in refusal.details.items() if key not in _IDS}
-    about: dict[str, Any] = {"refused": True}
-    about.update((name, refusal.details[name]) for name in _IDS if name in refusal.details)
-    if refusal.retryable:
-        details["retryable"] = True
+    ids, details = _told(refusal)
+    about: dict[str, Any] = {"refused": True, **ids}
     if details:
         about["details"] = details
     event = ag.RunErrorEvent(
@@ -30,8 +27,16 @@ def refusal_event(refusal: RequestRefused, time: int) -> str:
 
 def refusal_notice(refusal: RequestRefused) -> str:
     """Return the notice of a refusal on a socket that watches a thread."""
-    member = error_member(refusal)
-    details = member.pop("details", {})
-    ids = {name: details.pop(name) for name in _IDS if name in details}
-    error = {**member, "details": details} if details else member
-    return canonical_json({"type": "refusal", **ids, "error": error})
+    ids, details = _told(refusal)
+    error = {"code": refusal.code, "message": str(refusal)}
+    told = {**error, "details": details} if details else error
+    return canonical_json({"type": "refusal", **ids, "error": told})
+
+
+def _told(refusal: RequestRefused) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the ids of the refused request, and what else its refusal says."""
+    details = dict(refusal.details)
+    ids = refusal.ids or {name: details.pop(name) for name in _IDS if name in details}
+    if refusal.retryable:
+        details["retryable"] = True
+    return ids, details
