@@ -22,7 +22,13 @@ def schema(required: Sequence[str], **properties: Any) -> dict[str, Any]:
 WEATHER = ToolSpec("weather", "Tell the weather.", schema(["city"], city={"type": "string"}))
 COUNT = ToolSpec("slow_count", "Count slowly.", schema(["to"], to={"type": "integer"}))
 BOOK = ToolSpec("read_handbook", "Read it.", schema([]))
-TOOLS = (WEATHER, COUNT, BOOK)
+ORDER = ToolSpec("get_order", "Look up.", schema(["number"], number={"type": "string"}))
+STOCK = ToolSpec(
+    "check_stock",
+    "Ask.",
+    schema(["item"], item={"type": "string"}, seconds={"type": "number", "default": 3}),
+)
+TOOLS = (WEATHER, COUNT, BOOK, ORDER, STOCK)
 
 
 def ask(*messages: Message | str, **more: Any) -> Answer:
@@ -59,6 +65,12 @@ def test_the_introduction_names_the_tools() -> None:
             (("weather", '{"city":"A"}'), ("slow_count", '{"to":2}')),
         ),
         ("use nothing of it", ()),
+        ("Where is order A-1042?", (("get_order", {"number": "A-1042"}),)),
+        ("Are there any lamps in stock?", (("check_stock", {"item": "lamps"}),)),
+        (
+            "the stock of 'red lamps', in 2.5 seconds",
+            (("check_stock", {"item": "red lamps", "seconds": 2.5}),),
+        ),
         ("whether it rains", ()),
     ],
 )

@@ -40,9 +40,16 @@ _HELLO = re.compile(r"^\W*(hi|hello|hey|help|what can you do)\b", re.IGNORECASE)
 _RECALL = re.compile(r"\b(remember|recall|first message|earlier|so far)\b", re.IGNORECASE)
 _COUNT = re.compile(r"\bcount to (\d{1,3})\b", re.IGNORECASE)
 _LONG = re.compile(r"\b(long|story|essay|everything)\b", re.IGNORECASE)
+_CODE = re.compile(r"\b[A-Za-z]+-?\d[\w-]*")
 _QUOTED = re.compile(r"[\"“']([^\"”']+)[\"”']")
 _ABOUT = re.compile(r"\b(?:in|for|about|of|on|named|called|to)\s+([^.,;:!?\n]+)", re.IGNORECASE)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+_VERBS = frozenset("get check list read find show fetch search run make do".split())
+_FILLERS = _VERBS | frozenset(
+    "is are the a an in of for what where when how please do does you can i me my there any some"
+    " tell give with and to it on at which".split()
+)
 
 QUOTE_CHARS = 160
 SHOWN_CHARS = 400
@@ -102,39 +109,64 @@ def _arguments(rest: str, tool: ToolSpec, text: str) -> Any:
 
 
 def _is_meant(name: str, text: str) -> bool:
-    """Say whether a message holds every word of a tool's name, singular or plural."""
-    spoken = {_stem(word) for word in _WORD.findall(text.lower())}
-    return all(_stem(word) in spoken for word in re.split(r"[_-]+", name.lower()) if word)
+    """Say whether a message holds a tool's name in words: but for its verb, singular or plural."""
+    words = _stems(re.sub(r"[_-]+", " ", name))
+    return bool(words) and (words - _VERBS or words) <= _stems(text)
 
 
-def _stem(word: str) -> str:
-    return word.removesuffix("s") if len(word) > 3 else word
+def _stems(text: str) -> set[str]:
+    words = _WORD.findall(text.lower())
+    return {word.removesuffix("s") if len(word) > 3 else word for word in words}
 
 
 def infer(tool: ToolSpec, text: str) -> dict[str, Any]:
-    """Return arguments for a tool's required parameters, taken from a sentence where possible."""
-    schema = tool.schema
-    properties: Mapping[str, Any] = schema.get("properties") or {}
-    wanted = [name for name in properties if name in (schema.get("required") or ())]
-    numbers = iter(_NUMBER.findall(text))
-    return {name: _value(properties[name], text, numbers) for name in wanted}
+    """Return arguments for a tool, taken from a sentence where possible.
+
+    What the schema requires is always there; an optional number only when its name is spoken.
+    """
+    properties: Mapping[str, Any] = tool.schema.get("properties") or {}
+    required = tool.schema.get("required") or ()
+    numbers = iter(_NUMBER.findall(_CODE.sub("", text)))
+    out: dict[str, Any] = {}
+    for name, schema in properties.items():
+        schema = schema if isinstance(schema, Mapping) else {}
+        is_spoken = _is_number(schema) and _stems(name) <= _stems(text)
+        if name in required or is_spoken:
+            out[name] = _value(schema, text, tool.name, numbers)
+    return out
 
 
-def _value(schema: Any, text: str, numbers: Iterator[str]) -> Any:
-    schema = schema if isinstance(schema, Mapping) else {}
+def _is_number(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") in ("integer", "number")
+
+
+def _value(schema: Mapping[str, Any], text: str, name: str, numbers: Iterator[str]) -> Any:
     if isinstance(schema.get("enum"), list) and schema["enum"]:
         said = (v for v in schema["enum"] if str(v).lower() in text.lower())
         return next(said, schema["enum"][0])
     kind = schema.get("type")
-    if kind in ("integer", "number"):
-        found = float(next(numbers, schema.get("minimum", 1)))
+    if _is_number(schema):
+        found = float(next(numbers, schema.get("default", schema.get("minimum", 1))))
         return int(found) if kind == "integer" or found.is_integer() else found
     if kind == "boolean":
         return bool(schema.get("default", False))
     if kind in ("array", "object"):
         return [] if kind == "array" else {}
-    quoted = _QUOTED.search(text) or _ABOUT.search(text)
-    return quoted[1].strip() if quoted else text.strip()
+    return _phrase(text, name)
+
+
+def _phrase(text: str, name: str) -> str:
+    """Return what a sentence is about: quoted, a code like A-1042, or what is not filler."""
+    own = _stems(re.sub(r"[_-]+", " ", name))
+    if quoted := _QUOTED.search(text):
+        return quoted[1].strip()
+    if code := _CODE.search(text):
+        return code[0]
+    for found in _ABOUT.finditer(text):
+        if not _stems(found[1]) <= own | _FILLERS:
+            return found[1].strip()
+    rest = [w for w in _WORD.findall(text) if not _stems(w) <= own and w.lower() not in _FILLERS]
+    return " ".join(rest) or text.strip()
 
 
 def _report(said: Sequence[Message]) -> str:
