@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import dataclasses
 import threading
 import time
 from typing import Any
 
 import pytest
 from agent.agents import Events, QuickClock
-from backscroll.agent.batch import Batch, Tooling, execute_batch, run_tools
+from backscroll.agent.batch import Batch, Tooling, execute_batch, execute_runs, run_tools
 from backscroll.agent.events import Reported, ToolFinished, ToolStarted
 from backscroll.agent.executors import ConcurrentExecutor, PoolExecutor, SequentialExecutor
 from backscroll.agent.reporter import Reporter
+from backscroll.agent.tool_run import ToolRun
 from backscroll.conversation.memory import InMemoryChatMemory
 from backscroll.filters.memory import MemoryFilter
 from backscroll.kernel.client import ChatClient
@@ -384,10 +386,47 @@ async def test_answers_given_beforehand() -> None:
         """Look."""
         return "ok"
 
-    answers = {"1": ToolResponse("The user did not allow it.", outcome="refused")}
-    batch = await Shop(look).run(call("look", id="1"), call("look", id="2"), answers=answers)
+    answer = ToolResponse("The user did not allow it.", outcome="refused")
+    runs = [ToolRun(call("look", id="1"), "m1", answer), ToolRun(call("look", id="2"), "m2")]
+    batch = await execute_runs(Shop(look).tooling, runs, {}, "a1")
 
-    assert [message.outcome for message in batch.messages] == ["refused", "ok"]
+    assert [(m.id, m.outcome) for m in batch.messages] == [("m1", "refused"), ("m2", "ok")]
+
+
+async def test_edited_arguments() -> None:
+    """A call runs with the arguments put in place; the record keeps both."""
+
+    @tool
+    async def look(at: str) -> str:
+        """Look."""
+        return f"saw {at}"
+
+    shop = Shop(look)
+    run = ToolRun(call("look", {"at": "a"}, "1"), "m1", edited_args={"at": "b"}, start=2)
+    batch = await execute_runs(shop.tooling, [run], {}, "a1")
+
+    (record,), (started,) = batch.records, shop.events.of(ToolStarted)
+    assert (record.content, record.args, record.edited_args) == ("saw b", {"at": "a"}, {"at": "b"})
+    assert (started.args, started.attempt) == ({"at": "b"}, 2)
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_held_failures(is_cancelled: bool) -> None:
+    """Failures of the environment are held without an event; a cancel lets them out."""
+
+    @tool
+    async def login() -> str:
+        """Log in."""
+        if is_cancelled:
+            shop.cancel.cancel()
+        raise ToolError("no key", "environment")
+
+    shop = Shop(login, executor=SequentialExecutor())
+    tooling = dataclasses.replace(shop.tooling, holds_environment=True)
+    batch = await execute_batch(tooling, [call("login")], {})
+
+    assert len(batch.held) == (0 if is_cancelled else 1)
+    assert len(batch.messages) == len(shop.events.of(ToolFinished)) == (1 if is_cancelled else 0)
 
 
 async def test_a_cancel_before_the_batch() -> None:

@@ -9,15 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
+from backscroll.agent.answers import PauseAnswer, check_answers
 from backscroll.agent.assembly import (
     chat_order,
     check_compaction,
     check_limit,
     check_memory_filters,
-    check_model,
     check_options,
+    check_pausing,
     check_slots,
     check_tool_choice,
     texts_of,
@@ -25,23 +26,29 @@ from backscroll.agent.assembly import (
 from backscroll.agent.batch import Tooling
 from backscroll.agent.events import EventSink
 from backscroll.agent.executors import ConcurrentExecutor
+from backscroll.agent.gate import Gate, GateRules
 from backscroll.agent.inputs import Given, Input, TurnOptions, input_messages
-from backscroll.agent.locks import ConversationLocks
+from backscroll.agent.pause import PauseStore
+from backscroll.agent.pause_desk import PauseDesk
 from backscroll.agent.plan import Eligible, TurnPlan, TurnState
 from backscroll.agent.reporter import Reporter, Scope
+from backscroll.agent.resuming import inline_tools, not_paused, turn_state
+from backscroll.agent.round import Resumption
 from backscroll.agent.session import Session
+from backscroll.agent.shared import Shared
 from backscroll.agent.turn import Turn
 from backscroll.compaction.filter import Compaction
 from backscroll.conversation.memory import ChatMemory, InMemoryChatMemory
 from backscroll.filters.memory import MemoryFilter
 from backscroll.kernel.client import ChatClient, ToolExecutor
+from backscroll.kernel.errors import ResumeRefused
 from backscroll.kernel.filter import Filter, hooks_of
 from backscroll.kernel.model import ChatModel, ModelOptions, ToolChoice
 from backscroll.kernel.ports import CancelToken, Clock, Ids, RandomIds, SystemClock
 from backscroll.kernel.request import ChatRequest
 from backscroll.kernel.texts import Texts, check_texts
 from backscroll.kernel.tool import Slot, Tool, ToolSet
-from backscroll.kernel.turn import TurnResult
+from backscroll.kernel.turn import Pause, TurnResult
 
 Instructions = str | Sequence[str] | Callable[[Mapping[str, Any]], Any] | None
 """Text, several texts, or a function of the context (sync or async) that returns either."""
@@ -49,23 +56,6 @@ Instructions = str | Sequence[str] | Callable[[Mapping[str, Any]], Any] | None
 
 class _OwnMemory(InMemoryChatMemory):
     """The memory of an agent that was given none."""
-
-
-@dataclass(slots=True)
-class _Shared:
-    """What an agent has in common with the changed agents made from it."""
-
-    locks: ConversationLocks = field(default_factory=ConversationLocks)
-    memory_filter: MemoryFilter = field(default_factory=lambda: MemoryFilter(InMemoryChatMemory()))
-    models: dict[str, ChatModel] = field(default_factory=dict)
-
-    def resolved(self, model: ChatModel | str) -> ChatModel:
-        """Return the model, or the one a name stands for, the same one each time."""
-        if not isinstance(model, str):
-            return check_model(model)
-        if model not in self.models:
-            self.models[model] = check_model(model)
-        return self.models[model]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,13 +78,18 @@ class Agent:
     tool_choice: ToolChoice = "auto"
     options: ModelOptions | None = None
     eligible: Eligible | None = None
+    gate: Gate | None = None
+    sensitive_tools: Literal["ask", "run"] = "ask"
+    on_environment_error: Literal["report", "pause"] = "report"
+    pauses: PauseStore | None = None
+    pause_expires_s: float | None = None
     on_event: EventSink | None = None
     texts: Texts = field(default_factory=Texts)
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=RandomIds)
     random: random_module.Random = field(default_factory=random_module.Random)
     client: ChatClient = field(init=False, repr=False)
-    shared: _Shared = field(default_factory=_Shared, repr=False)
+    shared: Shared = field(default_factory=Shared, repr=False)
 
     def __post_init__(self) -> None:
         """Check everything and build the chains."""
@@ -104,6 +99,12 @@ class Agent:
         check_texts(self.texts, Texts())
         check_limit(self.max_iterations)
         check_slots(self.slots)
+        check_pausing(
+            self.gate,
+            self.pause_expires_s,
+            sensitive_tools=(self.sensitive_tools, "ask run"),
+            on_environment_error=(self.on_environment_error, "report pause"),
+        )
         tools = ToolSet(self.tools)
         check_tool_choice(self.tool_choice, tools)
         if not callable(self.instructions):
@@ -136,18 +137,35 @@ class Agent:
         Raises only for misuse, and what is never contained: a lost lease, our own task's cancel.
         """
         given = Given(**options)
-        plan, state = self._plan(given)
+        plan, state = self._plan(given, given.conversation_id or self.ids.new("conv"))
         messages = input_messages(input, plan.model, self.ids)
-        turn = Turn(
-            plan,
-            state,
-            self._hooks("turn"),
-            self._hooks("iteration"),
-            partial(self._system, texts_of(given.system, "system")),
-            is_ephemeral=not given.conversation_id,
-        )
         async with self.shared.locks.hold(plan.conversation_id):
-            return await turn.run(messages)
+            return await self._turn(plan, state, given).run(messages)
+
+    async def resume(
+        self,
+        answers: Mapping[str, PauseAnswer],
+        *,
+        pause: Pause | None = None,
+        **options: Unpack[TurnOptions],
+    ) -> TurnResult:
+        """Go on with a paused turn; raises ResumeRefused with all problems, changing nothing.
+
+        `pause` is for callers that keep pauses themselves. Options hold for the rest of the turn.
+        """
+        given = Given(**options)
+        name = given.conversation_id or (pause.conversation_id if pause is not None else "")
+        async with self.shared.locks.hold(name):
+            found = pause if pause is not None else await self._desk().load(name)
+            if found is None or found.conversation_id != name:
+                raise not_paused(name)
+            plan, state = self._plan(given, name, found)
+            problems = check_answers(found, answers, plan.tooling.tools, self.clock.now())
+            if problems:
+                raise ResumeRefused(problems)
+            if not await self._desk().take(found):
+                raise not_paused(name)
+            return await self._turn(plan, state, given).resume(Resumption(found, answers))
 
     async def next_request(
         self, conversation_id: str, context: Mapping[str, Any] | None = None
@@ -177,15 +195,21 @@ class Agent:
         for model in {id(m): m for m in (self._model(None), *self.shared.models.values())}.values():
             await model.aclose()
 
-    def _plan(self, given: Given) -> tuple[TurnPlan, TurnState]:
+    def _turn(self, plan: TurnPlan, state: TurnState, given: Given) -> Turn:
+        system = partial(self._system, texts_of(given.system, "system"))
+        hooks = self._hooks("turn"), self._hooks("iteration")
+        return Turn(plan, state, *hooks, system, self._desk(), given.on_paused)
+
+    def _plan(
+        self, given: Given, conversation_id: str, pause: Pause | None = None
+    ) -> tuple[TurnPlan, TurnState]:
         """Put together what is fixed for a turn; raises for options that cannot be."""
-        inline = ToolSet(given.tools)
+        inline = inline_tools(given.tools, pause)
         self.client.tools.plus(inline)
         catalog = self.client.tools.select(given.tags, given.exclude_tags).plus(inline)
         choice = self.tool_choice if given.tool_choice is None else given.tool_choice
         check_tool_choice(choice, catalog)
         limit = self.max_iterations if given.max_iterations is None else given.max_iterations
-        conversation_id = given.conversation_id or self.ids.new("conv")
         scope: Scope = {
             "agent": self.name,
             "conversation_id": conversation_id,
@@ -194,23 +218,34 @@ class Agent:
         }
         reporter = Reporter(given.on_event or self.on_event, scope)
         cancel = given.cancel or CancelToken()
-        tooling = Tooling(self.client, catalog, self.executor, self.slots, cancel, reporter)
         plan = TurnPlan(
             conversation_id,
             self.memory,
             self._model(given.model),
-            tooling,
+            Tooling(
+                self.client,
+                catalog,
+                self.executor,
+                self.slots,
+                cancel,
+                reporter,
+                self.on_environment_error == "pause",
+            ),
             reporter,
             tool_choice=choice,
             options=check_options(given.options),
             limit=check_limit(limit),
             cancel=cancel,
             eligible=self.eligible,
+            gate=GateRules(self.gate, self.sensitive_tools == "ask"),
+            inline=tuple(tool.spec() for tool in inline if tool.info.runs_in == "client"),
+            pause_expires_s=self.pause_expires_s,
+            is_ephemeral=pause.is_ephemeral if pause else not given.conversation_id,
         )
-        names = {"conversation_id": conversation_id, "run_id": given.run_id}
-        known = {name: value for name, value in names.items() if value is not None}
-        context = MappingProxyType({**(given.context or {}), **known})
-        return plan, TurnState(conversation_id, reporter, context)
+        return plan, turn_state(plan, given, pause)
+
+    def _desk(self) -> PauseDesk:
+        return PauseDesk(self.pauses, self.shared.pauses)
 
     async def _system(self, added: tuple[str, ...], context: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the system texts of a turn; a function of the context is asked once."""

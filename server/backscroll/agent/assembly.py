@@ -84,6 +84,21 @@ def check_tool_choice(choice: object, tools: ToolSet) -> None:
         raise _invalid("tool_choice", "auto, none, required or Named(name)", choice)
 
 
+def check_pausing(gate: object, pause_expires_s: object, **words: tuple[object, str]) -> None:
+    """Raise `invalid_option` for a gate that is none, a lifetime, or a word that is not expected.
+
+    Each of `words` is what was given, and what may be given, separated by blanks.
+    """
+    if gate is not None and not callable(gate):
+        raise _invalid("gate", "a function of call, tool and context", gate)
+    is_number = isinstance(pause_expires_s, int | float) and not isinstance(pause_expires_s, bool)
+    if pause_expires_s is not None and not (is_number and pause_expires_s > 0):  # type: ignore[operator]
+        raise _invalid("pause_expires_s", "a positive number", pause_expires_s)
+    for name, (found, allowed) in words.items():
+        if found not in allowed.split():
+            raise _invalid(name, allowed.replace(" ", " or "), found)
+
+
 def check_slots(slots: object) -> Mapping[str, Slot]:
     """Return the slots; raises `invalid_option`."""
     if not isinstance(slots, Mapping) or not all(isinstance(s, Slot) for s in slots.values()):

@@ -31,7 +31,8 @@ GRACE_S = 2.0
 class Batch:
     """What came of the calls of one assistant message, in call order.
 
-    `error` is what broke the batch after calls had run; calls that never began are then missing.
+    `held` are failures that somebody is asked about first; they have no message yet. `error` is
+    what broke the batch after calls had run; calls that never began are then missing.
     """
 
     messages: tuple[Message, ...]
@@ -39,6 +40,7 @@ class Batch:
     context: Mapping[str, Any]
     written: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
+    held: tuple[ToolRecord, ...] = ()
     error: Exception | None = None
 
     @property
@@ -49,7 +51,10 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Tooling:
-    """What a batch runs with, the same for every batch of a turn."""
+    """What a batch runs with, the same for every batch of a turn.
+
+    With `holds_environment`, calls that fail because of their environment are held.
+    """
 
     client: ChatClient
     tools: ToolSet
@@ -57,6 +62,7 @@ class Tooling:
     slots: Mapping[str, Slot] = field(default_factory=dict)
     cancel: CancelToken = field(default_factory=CancelToken)
     reporter: Reporter | None = None
+    holds_environment: bool = False
 
 
 async def execute_batch(
@@ -66,28 +72,35 @@ async def execute_batch(
     *,
     message_id: str = "",
     is_cut: bool = False,
-    answers: Mapping[str, ToolResponse] = MappingProxyType({}),
 ) -> Batch:
     """Run the calls of one assistant message and return what came of them, in call order.
 
-    `answers` are results decided beforehand, by call id; `is_cut` says that the reply reached its
-    length limit. One failure never stops the others; a cancel ends the batch within two seconds.
+    `is_cut` says that the reply reached its length limit. One failure never stops the others; a
+    cancel ends the batch within two seconds.
     """
+    client = tooling.client
+    runs = [
+        ToolRun(call, client.ids.new("msg"), unrunnable(call, tooling.tools, client.texts, is_cut))
+        for call in calls
+    ]
+    return await execute_runs(tooling, runs, context, message_id)
+
+
+async def execute_runs(
+    tooling: Tooling, runs: Sequence[ToolRun], context: Mapping[str, Any], message_id: str
+) -> Batch:
+    """Bring calls to their results: those that have an answer get it, the others run."""
     work = _Work(tooling, context, message_id)
-    runs = [ToolRun(call, tooling.client.ids.new("msg")) for call in calls]
     broken: Exception | None = None
     try:
         for run in runs:
-            answer = answers.get(run.call.id) or unrunnable(
-                run.call, tooling.tools, tooling.client.texts, is_cut
-            )
-            if answer is not None:
-                await work.finish(run, answer)
+            if run.answer is not None:
+                await work.finish(run, run.answer)
         await work.run([run for run in runs if run.response is None])
     except SinkError as error:
         broken = error
         work.abandon(runs)
-    done = [run for run in runs if run.response is not None]
+    done = [run for run in runs if run.response is not None and not run.is_held]
     writes = [run.writes for run in done]
     folded: dict[str, Any] = dict(context)
     conflicts: tuple[str, ...] = ()
@@ -101,6 +114,7 @@ async def execute_batch(
         MappingProxyType(folded),
         tuple(dict.fromkeys(name for row in writes for name in row or ())),
         conflicts,
+        tuple(run.record for run in runs if run.is_held),
         broken,
     )
 
@@ -144,20 +158,31 @@ class _Work:
 
     async def run(self, runs: Sequence[ToolRun]) -> None:
         """Give every call a result: its own, or, after a cancel, one that says what happened."""
+        cancel = self.tooling.cancel
         has_ended = True
-        if runs and not self.tooling.cancel.cancelled:
+        if runs and not cancel.cancelled:
             has_ended = await self._until_cancelled(runs)
         for run in runs:
             if run.response is None:
                 await self.finish(run, self._unfinished(run))
                 if run.has_begun:
                     await self._tell_of_rest(run, has_ended)
+            elif run.is_held and cancel.cancelled:
+                run.is_held = False
+                await self._tell(run)
 
-    async def finish(self, run: ToolRun, response: ToolResponse) -> None:
-        """Give a call its result, once; one event says so."""
+    async def finish(self, run: ToolRun, response: ToolResponse, may_hold: bool = False) -> None:
+        """Give a call its result, once; one event says so, unless the result is held."""
         if run.response is not None:
             return
         run.response = readable(response, self.tooling.client.texts)
+        error = run.response.error
+        is_environment = error is not None and error.kind == "environment"
+        run.is_held = may_hold and is_environment and self.tooling.holds_environment
+        if not run.is_held:
+            await self._tell(run)
+
+    async def _tell(self, run: ToolRun) -> None:
         reporter = self.tooling.reporter
         if reporter is not None:
             await reporter.send(
@@ -174,6 +199,7 @@ class _Work:
     def abandon(self, runs: Sequence[ToolRun]) -> None:
         """Say of calls that had begun when the batch broke that their outcome is open."""
         for run in runs:
+            run.is_held = False
             if run.has_begun and run.response is None:
                 run.response = self._unfinished(run)
 
@@ -212,7 +238,8 @@ class _Work:
             raise error
         # The executor itself failed: so does each call it has not run.
         for run in runs:
-            await self.finish(run, failed(classify_failure(error), self.tooling.client.texts))
+            response = failed(classify_failure(error), self.tooling.client.texts)
+            await self.finish(run, response, may_hold=True)
 
     async def _one(self, run: ToolRun) -> ToolResponse:
         clock, reporter = self.tooling.client.clock, self.tooling.reporter
@@ -224,13 +251,13 @@ class _Work:
                     **reporter.scope,
                     call_id=run.call.id,
                     name=run.call.name,
-                    args=run.call.args or {},
-                    attempt=1,
+                    args=run.asked.args or {},
+                    attempt=run.start,
                 )
             )
         response = await self._tries(run)
         run.duration_s = clock.monotonic() - began
-        await self.finish(run, response)
+        await self.finish(run, response, may_hold=True)
         return response
 
     async def _tries(self, run: ToolRun) -> ToolResponse:
@@ -240,7 +267,7 @@ class _Work:
             run.attempts += 1
             response = await self.tooling.client.call_tool(
                 run.call.name,
-                run.call.args,
+                run.asked.args,
                 self.context,
                 tools=self.tooling.tools,
                 call_id=run.call.id,

@@ -10,7 +10,7 @@ from typing import Any
 from backscroll.kernel.errors import LeaseLost, ModelError, ToolFailure
 from backscroll.kernel.message import Message, Outcome
 from backscroll.kernel.model import ChatModel, ModelRequest
-from backscroll.kernel.turn import TurnResult
+from backscroll.kernel.turn import Pause, TurnResult
 from backscroll.kernel.usage import FinishReason, Usage
 
 logger = logging.getLogger(__name__)
@@ -31,6 +31,21 @@ class TurnStarted(AgentEvent):
     """A turn begins with these messages; none when it answers the history as it stands."""
 
     message_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnResumed(AgentEvent):
+    """A paused turn goes on with these answers, by call id."""
+
+    pause_id: str
+    answers: Mapping[str, Any]  # Any: the answers of agent/answers, which is above this module
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnPaused(AgentEvent):
+    """The turn waits for answers; its end follows."""
+
+    pause: Pause
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from backscroll.agent.events import EventSink
 from backscroll.conversation.parts import media_type, refusal
@@ -13,6 +13,9 @@ from backscroll.kernel.message import Message, Role, user
 from backscroll.kernel.model import ChatModel, ModelOptions, ToolChoice
 from backscroll.kernel.ports import CancelToken, Ids
 from backscroll.kernel.tool import Tool
+
+OnPaused = Literal["discard", "refuse"]
+"""What a new turn does about a pause of its conversation."""
 
 Input = str | Message | Sequence[Message]
 
@@ -24,7 +27,8 @@ class TurnOptions(TypedDict, total=False):
     tools and filters may read. `system`: texts after the agent's instructions. `tools`: offered
     besides the agent's own, of which `tags` and `exclude_tags` choose. `tool_choice`, `options`,
     `model`, `max_iterations`, `on_event`: in place of the agent's. `cancel`: stops the turn.
-    `run_id`: the name of the run that the turn belongs to.
+    `run_id`: the name of the run that the turn belongs to. `on_paused`: whether a new turn discards
+    a pause of its conversation or is refused.
     """
 
     conversation_id: str | None
@@ -40,6 +44,7 @@ class TurnOptions(TypedDict, total=False):
     cancel: CancelToken | None
     run_id: str | None
     on_event: EventSink | None
+    on_paused: OnPaused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +64,7 @@ class Given:
     cancel: CancelToken | None = None
     run_id: str | None = None
     on_event: EventSink | None = None
+    on_paused: OnPaused = "discard"
 
 
 def input_messages(input: Input, model: ChatModel, ids: Ids) -> tuple[Message, ...]:

@@ -6,33 +6,40 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from types import MappingProxyType
 
-from backscroll.agent.batch import execute_batch
-from backscroll.agent.events import ContextChanged, IterationStarted
+from backscroll.agent.events import IterationStarted
 from backscroll.agent.plan import TurnPlan, TurnState
-from backscroll.kernel.content import text_of
+from backscroll.agent.round import Resumption, Round
 from backscroll.kernel.errors import MaxIterationsExceeded, ModelError
 from backscroll.kernel.filter import IterationHandler, build_chain
-from backscroll.kernel.message import Message
+from backscroll.kernel.message import Message, ToolCall
 from backscroll.kernel.model import Named, ToolChoice
 from backscroll.kernel.request import ChatRequest, ChatResponse, Note, Stream
-from backscroll.kernel.turn import Continue, IterationRequest, ToolRecord, TurnRequest, TurnResult
-from backscroll.kernel.usage import FinishReason
+from backscroll.kernel.turn import Continue, IterationRequest, TurnRequest, TurnResult
 
 IterationHook = Callable[[IterationRequest, IterationHandler], Awaitable[Continue | TurnResult]]
 
 
 class Loop:
-    """The innermost turn handler of one turn; a filter that calls it again gets a fresh budget."""
+    """The innermost turn handler of one turn; a filter that calls it again gets a fresh budget.
 
-    def __init__(self, plan: TurnPlan, state: TurnState, hooks: Sequence[IterationHook]) -> None:
+    With a resumption, the first call carries it out before it iterates.
+    """
+
+    def __init__(
+        self,
+        plan: TurnPlan,
+        state: TurnState,
+        hooks: Sequence[IterationHook],
+        resumption: Resumption | None = None,
+    ) -> None:
         self._plan, self._state = plan, state
+        self.resumption = resumption
         self._left = plan.limit
         self._iterate: IterationHandler = build_chain(hooks, self._iteration)
 
     async def __call__(self, request: TurnRequest) -> TurnResult:
         """Iterate until there is a final result."""
-        self._left = self._plan.limit
-        step: Continue | TurnResult = Continue(request.messages or (), request.context)
+        step = await self._first(request)
         index = 0
         while isinstance(step, Continue):
             step = await self._iterate(
@@ -47,6 +54,18 @@ class Loop:
             )
             index += 1
         return self._state.fill(step)
+
+    async def _first(self, request: TurnRequest) -> Continue | TurnResult:
+        """Return what the first iteration starts from."""
+        resumption, self.resumption = self.resumption, None
+        if resumption is None:
+            self._left = self._plan.limit
+            return Continue(request.messages or (), request.context)
+        self._state.context = request.context
+        pause = resumption.pause
+        self._left = pause.remaining
+        self._state.take_up(pause)
+        return await self._round(pause.calls, pause.message_id).go_on(resumption)
 
     async def _iteration(self, request: IterationRequest) -> Continue | TurnResult:
         """Make one model call and run the tools it asks for."""
@@ -68,7 +87,11 @@ class Loop:
         if self._left <= 0:
             texts = plan.tooling.client.texts
             raise MaxIterationsExceeded(plan.limit, texts.max_iterations.format(limit=plan.limit))
-        return await self._batch(response)
+        self._left -= 1
+        return await self._round(response.tool_calls, response.message.id or "").begin(response)
+
+    def _round(self, calls: tuple[ToolCall, ...], message_id: str) -> Round:
+        return Round(self._plan, self._state, calls, message_id, self._left)
 
     async def _chat(
         self, request: IterationRequest, delta: tuple[Message, ...]
@@ -112,52 +135,12 @@ class Loop:
         is_forced = choice == "required" or isinstance(choice, Named)
         return "auto" if is_forced and self._state.calls else choice
 
-    async def _batch(self, response: ChatResponse) -> Continue | TurnResult:
-        """Run the calls of a reply; their results are the next delta."""
-        plan, state = self._plan, self._state
-        self._left -= 1
-        batch = await execute_batch(
-            plan.tooling,
-            response.tool_calls,
-            state.context,
-            message_id=response.message.id or "",
-            is_cut=response.finish_reason is FinishReason.MAX_TOKENS,
-        )
-        state.take_results(batch.messages, batch.records)
-        if batch.error is not None:
-            raise batch.error
-        state.context = batch.context
-        if batch.written:
-            await plan.reporter.send(
-                ContextChanged(**plan.reporter.scope, keys=batch.written, conflicts=batch.conflicts)
-            )
-        if plan.cancel.cancelled:
-            return self._cancelled()
-        if self._is_direct(response):
-            return self._direct(batch.records)
-        return Continue(batch.messages, batch.context, (), batch.records)
-
     async def _is_eligible(self, response: ChatResponse) -> bool:
         """Say whether the tools that a reply asks for may run."""
         if self._plan.eligible is None:
             return True
         answer = self._plan.eligible(response, self._state.context)
         return bool(await answer if inspect.isawaitable(answer) else answer)
-
-    def _is_direct(self, response: ChatResponse) -> bool:
-        """Say whether all tools that a reply asked for give the answer themselves."""
-        tools = (self._plan.tooling.tools.get(call.name) for call in response.tool_calls)
-        return all(tool is not None and tool.info.return_direct for tool in tools)
-
-    def _direct(self, records: Sequence[ToolRecord]) -> TurnResult:
-        """Return the results of a batch as the answer of the turn."""
-        return TurnResult(
-            "completed",
-            text="\n".join(text_of(record.content) for record in records),
-            finish_reason=FinishReason.STOP,
-            context=self._state.context,
-            return_direct=True,
-        )
 
     async def _completed(self, response: ChatResponse) -> TurnResult:
         if not response.text and not response.tool_calls:
@@ -180,8 +163,5 @@ class Loop:
 
     async def _store_missing(self, delta: Sequence[Message]) -> None:
         """Store results of an earlier pass that the delta does not bring."""
-        brought = {message.id for message in delta}
-        missing = [m for key, m in self._state.waiting.items() if key not in brought]
-        if missing:
-            await self._plan.memory.add(self._plan.conversation_id, missing)
-            self._state.add_new(missing)
+        brought = frozenset(message.id for message in delta)
+        await self._state.store_waiting(self._plan.memory, brought)

@@ -69,13 +69,17 @@ class Reporter:
             await _finish(task)
             raise
 
-    async def end(self, event: AgentEvent) -> None:
-        """Send the last event, also to a sink that has failed before."""
-        self._broken = None
+    async def tell(self, event: AgentEvent) -> None:
+        """Send an event; a sink that fails is only logged, since the turn's outcome stands."""
         try:
             await self.send(event)
         except SinkError:
-            logger.exception("the end of a turn could not be recorded")
+            logger.exception("%s could not be recorded", type(event).__name__)
+
+    async def end(self, event: AgentEvent) -> None:
+        """Send the last event, also to a sink that has failed before."""
+        self._broken = None
+        await self.tell(event)
 
     async def _deliver(self, event: AgentEvent) -> None:
         async with self._turn_to_speak:

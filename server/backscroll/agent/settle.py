@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 
-from backscroll.agent.events import ToolFinished
+from backscroll.agent.events import Reported, ToolFinished
 from backscroll.agent.plan import TurnPlan, TurnState
-from backscroll.kernel.errors import LeaseLost, MaxIterationsExceeded, SinkError
+from backscroll.kernel.errors import LeaseLost, MaxIterationsExceeded
 from backscroll.kernel.message import Message, Outcome, Role, ToolCall, tool_result
 from backscroll.kernel.request import Note
 from backscroll.kernel.texts import Texts
@@ -36,7 +36,8 @@ async def settle(plan: TurnPlan, state: TurnState, result: TurnResult) -> TurnRe
         raise
     except Exception as error:
         logger.exception("the end of a turn could not be stored")
-        await _report(plan, Note("not_settled", f"the history could not be completed: {error}"))
+        note = Note("not_settled", f"the history could not be completed: {error}")
+        await plan.reporter.tell(Reported(**plan.reporter.scope, report=note))
         return result
     state.add_new(messages)
     return result
@@ -54,25 +55,15 @@ def skipped(call: ToolCall, result: TurnResult, texts: Texts) -> tuple[str, Outc
 
 
 async def _skip(plan: TurnPlan, call: ToolCall, result: TurnResult) -> Message:
-    client, reporter = plan.tooling.client, plan.reporter
+    client, scope = plan.tooling.client, plan.reporter.scope
     text, outcome = skipped(call, result, client.texts)
     message = tool_result(call.id, call.name, text, id=client.ids.new("msg"), outcome=outcome)
-    try:
-        await reporter.send(
-            ToolFinished(**reporter.scope, call_id=call.id, message=message, outcome=outcome)
-        )
-    except SinkError:
-        logger.debug("the sink has failed; the result of %s is stored all the same", call.id)
+    await plan.reporter.tell(
+        ToolFinished(**scope, call_id=call.id, message=message, outcome=outcome)
+    )
     return message
 
 
 def _answer(result: TurnResult, message_id: str) -> Message:
     origin = f"filter:{result.blocked_by}" if result.blocked_by else "filter"
     return Message(Role.ASSISTANT, result.text, message_id, origin=origin)
-
-
-async def _report(plan: TurnPlan, note: Note) -> None:
-    try:
-        await plan.reporter.report(note)
-    except SinkError:
-        logger.debug("the sink has failed; the note %s is lost", note.kind)

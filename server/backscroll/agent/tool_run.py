@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic_core import to_json
@@ -19,14 +19,30 @@ from backscroll.kernel.turn import ToolRecord
 
 @dataclass(slots=True)
 class ToolRun:
-    """One call on its way to its result; the id of the result's message is known from the start."""
+    """One call on its way to its result; the id of the result's message is known from the start.
+
+    `answer` is a result decided beforehand, `edited_args` are arguments that somebody put in place
+    of the model's, `start` says which attempt the first one is. A result that `is_held` is a failure
+    that somebody is asked about first.
+    """
 
     call: ToolCall
     result_id: str
+    answer: ToolResponse | None = None
+    edited_args: Mapping[str, Any] | None = None
+    start: int = 1
     has_begun: bool = False
+    is_held: bool = False
     attempts: int = 0
     duration_s: float = 0.0
     response: ToolResponse | None = None
+
+    @property
+    def asked(self) -> ToolCall:
+        """The call as it is to run."""
+        if self.edited_args is None:
+            return self.call
+        return replace(self.call, args=self.edited_args, raw=None)
 
     @property
     def done(self) -> ToolResponse:
@@ -61,8 +77,9 @@ class ToolRun:
             self.done.content,
             self.done.outcome,
             self.done.error,
-            self.attempts,
+            self.start - 1 + self.attempts,
             self.duration_s,
+            self.edited_args,
         )
 
 

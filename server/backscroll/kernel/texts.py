@@ -29,6 +29,8 @@ class Texts:
         "The tool was not executed. Try again with shorter arguments."
     )
     tool_empty: str = "(no output)"
+    refused: str = "The user did not allow this call. It was not executed."
+    refused_reason: str = "The user did not allow this call: {reason}. It was not executed."
     abandoned: str = (
         "Not executed: this call was never approved or answered before the conversation went on."
     )
@@ -44,8 +46,15 @@ class Texts:
         "The outcome of this call is unknown: the server was lost while {name} was running. "
         "Check before you repeat it."
     )
+    client_cancelled: str = "The user cancelled this step on their side. It was not carried out."
+    client_cancelled_reason: str = (
+        "The user cancelled this step on their side: {reason}. It was not carried out."
+    )
     client_empty: str = "The client carried out this step and returned no data."
     no_result: str = "No result of this call is on record."
+    approval_needed: str = "{name} needs approval before it runs."
+    gate_failed: str = "The check for {name} failed, so it needs approval."
+    environment_problem: str = "{name} failed because of its environment: {message}"
     continued: str = "(The conversation continues.)"
     empty_message: str = "(empty message)"
     part_not_shown: str = "[{media_type} not shown: this model cannot read it]"

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from backscroll.kernel.errors import BackscrollError, ToolFailure
-from backscroll.kernel.message import Message, Outcome
-from backscroll.kernel.request import Observer
+from backscroll.kernel.message import Message, Outcome, ToolCall
+from backscroll.kernel.request import Observer, ToolResponse
+from backscroll.kernel.tool import ToolSpec
 from backscroll.kernel.usage import CallUsage, FinishReason
 
 Status = Literal["completed", "paused", "cancelled", "error"]
@@ -17,7 +18,10 @@ Status = Literal["completed", "paused", "cancelled", "error"]
 
 @dataclass(frozen=True, slots=True)
 class ToolRecord:
-    """One call of a batch: what was asked, what came of it; also for calls that did not run."""
+    """One call of a batch: what was asked, what came of it; also for calls that did not run.
+
+    `args` are the model's; `edited_args` those that somebody who approved the call put in place.
+    """
 
     call_id: str
     name: str
@@ -27,6 +31,7 @@ class ToolRecord:
     failure: ToolFailure | None = None
     attempts: int = 0
     duration_s: float = 0.0
+    edited_args: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +48,37 @@ class PauseItem:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A turn that waits for answers, with what a resume needs."""
+    """A turn that waits for answers, with what a resume needs.
+
+    `calls` are those of the whole batch, asked for by the message `message_id`. What ran is in
+    `records`; `decided` are results that need no answer, by call id; `held` are failures that an
+    answer may replace. `tools` are those offered for this turn only. No handlers, no history.
+    """
 
     id: str
     conversation_id: str
     items: tuple[PauseItem, ...]
-    reason: str
     created_at: float
     expires_at: float | None = None
+    calls: tuple[ToolCall, ...] = ()
+    message_id: str = ""
+    remaining: int = 0
+    records: tuple[ToolRecord, ...] = ()
+    usage: tuple[CallUsage, ...] = ()
+    decided: Mapping[str, ToolResponse] = field(default_factory=dict)
+    held: tuple[ToolRecord, ...] = ()
+    context: Mapping[str, Any] = field(default_factory=dict)
+    tools: tuple[ToolSpec, ...] = ()
+    is_ephemeral: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why the turn waits, in the words of its first item."""
+        return self.items[0].reason if self.items else ""
+
+    def replace(self, **changes: Any) -> Pause:
+        """Return a copy with some fields changed."""
+        return dataclasses.replace(self, **changes)
 
 
 @dataclass(frozen=True, slots=True)
