@@ -8,7 +8,6 @@ from ag_ui_validate.pytest_plugin import assert_valid_agui
 from agui_checker import assert_valid
 from agui_client import Client
 from agui_stories import (
-    Log,
     Story,
     answered,
     stories,
@@ -53,9 +52,8 @@ def test_folding_the_events_gives_the_stored_history(story: Story) -> None:
 
 def test_a_log_can_be_read_back() -> None:
     """Stamps are where the log puts its time, whatever the event holds."""
-    log = Story([*answered("m", '"timestamp":1'), assistant('"timestamp":1', id="m")]).told(
-        log=Log()
-    )
+    text = '"timestamp":1'
+    log = Story([*answered("m", text), assistant(text, id="m")]).told()
 
     times = [event["timestamp"] for event in log.events()]
     assert times == sorted(times) and len({len(str(time)) for time in times}) == 1
