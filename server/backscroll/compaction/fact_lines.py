@@ -18,9 +18,16 @@ SALIENT_WIDTH = 160
 _LONG_LINE = 120
 
 # A shape tells numbers, words with digits and words apart, and takes a run of words for one word.
-_TOKEN = r"[\w./@+~-]"
-_NUMBERS = re.compile(rf"(?<!{_TOKEN})[-+]?\d{{1,6}}(?:[.,:]\d++)*+%?(?!{_TOKEN})")
-_MIXED = re.compile(rf"(?<!{_TOKEN})(?:[^\W\d]|[./@+~-])*+\d{_TOKEN}*+")
+# Letters become `a` and digits `0` first, which keeps the patterns simple and the search fast.
+_MASK = str.maketrans(
+    {chr(n): "a" for n in range(128) if chr(n).isalpha() or chr(n) in "_/@~"}
+    | {str(n): "0" for n in range(10)}
+    | {"+": "-"}
+)
+_WORD = r"a.\-\x80-\U0010ffff"
+_TOKEN = rf"[{_WORD}0]"
+_NUMBERS = re.compile(rf"(?<!{_TOKEN})-?0{{1,6}}(?:[.,:]0++)*+%?(?!{_TOKEN})")
+_MIXED = re.compile(rf"(?<!{_TOKEN})[{_WORD}]*+0{_TOKEN}*+")
 _WORDS = re.compile(rf"{_TOKEN}++")
 _WORD_RUNS = re.compile("\x02(?:[ \t,]++\x02)++")
 _BLANKS = re.compile(r"[ \t]++")
@@ -52,7 +59,7 @@ def split_lines(body: str) -> list[str]:
 
 def shapes(lines: Sequence[str]) -> list[str]:
     """Return the shape of each line: what rows of one log or table have in common."""
-    text = "\n".join(lines)
+    text = "\n".join(lines).translate(_MASK)
     text = _NUMBERS.sub("\x00", text)
     text = _MIXED.sub("\x01", text)
     text = _WORDS.sub("\x02", text)
