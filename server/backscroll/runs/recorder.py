@@ -22,11 +22,12 @@ from backscroll.agent.events import (
 from backscroll.compaction.call_record import CallPlace, make_record, merge_plans
 from backscroll.compaction.decision import CompactionFinished
 from backscroll.compaction.tokens import Sizes
-from backscroll.kernel.canon import canonical_json, clean_text
+from backscroll.kernel.canon import canonical_json
 from backscroll.kernel.errors import ModelError
 from backscroll.kernel.message import Message
 from backscroll.kernel.request import CallStart, Note, ViewPlanned
-from backscroll.store.entry import Audience, Kind, NewEntry
+from backscroll.runs.notes import note_blob, note_entry, operator_entry
+from backscroll.store.entry import Kind, NewEntry
 
 ERROR_CHARS = 300
 RING = 8
@@ -90,15 +91,27 @@ class Recorder:
         return NOTHING
 
     def note(self, note: Note) -> Recorded:
-        """Return a note as an entry; one with a key only the first time."""
-        if note.key is not None and note.key in self._noted:
+        """Return a note as an entry; one with a key only the first time in its thread.
+
+        That it was written is stored with it: whoever records next asks for its `note_blob`, and
+        says so with `mark_noted`.
+        """
+        entry = note_entry(note, self._run)
+        if note.key is None:
+            return Recorded((entry,))
+        if note.key in self._noted:
             return NOTHING
-        if note.key is not None:
-            self._noted.add(note.key)
-        body = {"kind": note.kind, "text": note.text}
-        if note.key is not None:
-            body["key"] = note.key
-        return Recorded((self._entry("note", note.kind, {**body, **note.data}, "", note.text),))
+        self._noted.add(note.key)
+        name, data = note_blob(note.key)
+        return Recorded((entry,), {name: data})
+
+    def is_noted(self, key: str) -> bool:
+        """Say whether this run knows that a note of the key is in the log."""
+        return key in self._noted
+
+    def mark_noted(self, key: str) -> None:
+        """Take in that an earlier run of the thread wrote a note of the key."""
+        self._noted.add(key)
 
     def _reported(self, report: Any, history: Sequence[tuple[int, Message]]) -> Recorded:
         if isinstance(report, ViewPlanned):
@@ -187,9 +200,7 @@ class Recorder:
     def _entry(
         self, kind: Kind, type_: str, body: Mapping[str, Any], ref: str, preview: str
     ) -> NewEntry:
-        audience: Audience = "operator"
-        data = clean_text(canonical_json(body)).encode()
-        return NewEntry(kind, type_, data, audience, self._run, ref, clean_text(preview))
+        return operator_entry(kind, type_, body, self._run, ref, preview)
 
 
 def _error(error: ModelError) -> dict[str, Any]:

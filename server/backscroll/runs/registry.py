@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
 
 from backscroll.agent.agent import Agent
-from backscroll.agui.encode import RunEncoder, RunIds
-from backscroll.agui.input import RunInput, fingerprint
-from backscroll.agui.messages import Shown
-from backscroll.agui.options import AgentRules, busy_of, timeline_of
+from backscroll.agui.input import RunInput, check_for_agent, fingerprint
+from backscroll.agui.options import AgentRules, busy_of
 from backscroll.agui.reconcile import Plan, Stored, reconcile
 from backscroll.agui.refusal import RequestRefused
-from backscroll.compaction.store import CompactionStore, ModelFacts
-from backscroll.compaction.tokens import Sizes
-from backscroll.kernel.filter import Filter
+from backscroll.kernel.errors import StoreError
 from backscroll.kernel.message import Message
 from backscroll.kernel.ports import Ids, RandomIds
-from backscroll.kernel.request import Note
+from backscroll.runs.assembly import Assembly
 from backscroll.runs.hub import Hub
 from backscroll.runs.lost import LostRuns
-from backscroll.runs.recorder import Recorder
-from backscroll.runs.run_memory import RunMemory
+from backscroll.runs.notes import note_entry, refusal_note
 from backscroll.runs.runner import RESTARTING, Runner, RunTimes
-from backscroll.runs.sink import RunSink
-from backscroll.store.chat_memory import RedisChatMemory
-from backscroll.store.entry import one_line
-from backscroll.store.history import StoredHistory
 from backscroll.store.history_reader import HistoryReader
 from backscroll.store.keys import ThreadKey
-from backscroll.store.run_record import Busy, Changed, Known, RunInfo, Started, StartRequest
+from backscroll.store.run_record import Busy, Changed, Known, RunInfo, Started
 from backscroll.store.runs import RunStore
 from backscroll.store.thread_log import ThreadLog
 from backscroll.store.threads import ThreadRecord, ThreadStore
@@ -40,16 +30,10 @@ from backscroll.store.threads import ThreadRecord, ThreadStore
 logger = logging.getLogger(__name__)
 
 ATTEMPTS = 20
-TITLE_CHARS = 80
+LEAVE_S = 5.0
 
-
-@runtime_checkable
-class Bindable(Protocol):
-    """A compaction filter that takes the host's stores where it has none of its own."""
-
-    def bind(self, *, store: CompactionStore, model_facts: ModelFacts) -> Filter:
-        """Return the filter with these stores."""
-        ...
+# What is no fault of the request is not worth a note in its thread.
+_UNNOTED = frozenset({"draining", "unavailable"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +71,6 @@ class Registry:
         log: ThreadLog,
         hub: Hub,
         rules: RunRules,
-        *,
-        compaction_store: CompactionStore,
-        model_facts: ModelFacts,
         ids: Ids | None = None,
     ) -> None:
         self.agent, self.agent_rules = agent, agent_rules
@@ -98,9 +79,10 @@ class Registry:
         self.lost = LostRuns(log, self.store, rules.times.lease_s, agent.texts)
         self._reader = HistoryReader(log.clients, log.keys)
         self._threads = ThreadStore(log)
-        self._compaction_store, self._model_facts = compaction_store, model_facts
         self._ids = ids or RandomIds()
+        self._assembly = Assembly(agent, agent_rules, log, self.store, rules.times, self._ids)
         self._active: dict[ThreadKey, Runner] = {}
+        self._accepting = 0
         self._group: asyncio.TaskGroup | None = None
         self._draining = False
         self._idle = asyncio.Event()
@@ -126,6 +108,8 @@ class Registry:
         """Accept a request in a task of the registry's own: who asked may leave meanwhile."""
         assert self._group is not None, "the registry is not running"
         answer: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
+        # Who left does not hear of a refusal, and that is no fault.
+        answer.add_done_callback(lambda done: done.cancelled() or done.exception())
 
         async def accept() -> None:
             try:
@@ -145,14 +129,30 @@ class Registry:
 
         The echo, the lease and the stored messages become true in one step.
         """
-        if self._draining:
-            raise RequestRefused("draining", "This worker is restarting; try again at once.")
-        thread = ThreadKey(owner, request.thread_id)
+        self._accepting += 1
+        self._idle.clear()
         try:
-            return await self._accept(thread, request)
+            return await self._accept(ThreadKey(owner, request.thread_id), request)
         except RequestRefused as refusal:
-            await self._note_refusal(thread, request, refusal)
-            raise refusal.about(threadId=request.thread_id, runId=request.run_id) from None
+            refusal = refusal.for_request(request.thread_id, request.run_id)
+            await self.note_refusal(owner, refusal)
+            raise refusal from None
+        finally:
+            self._accepting -= 1
+            self._note_idle()
+
+    async def note_refusal(self, owner: str, refusal: RequestRefused) -> None:
+        """Leave a note for operators in the thread that a refused request named, if it exists."""
+        known = {**refusal.details, **refusal.ids}
+        if "threadId" not in known or refusal.code in _UNNOTED:
+            return
+        thread = ThreadKey(owner, known["threadId"])
+        entry = note_entry(refusal_note(refusal, known.get("runId")))
+        try:
+            if (await self._log.head(thread)).exists:
+                await self._log.append(thread, [entry], fence=0)
+        except StoreError as error:
+            logger.warning("a refusal was not noted: %s", error)
 
     async def stop(self, owner: str, run_id: str) -> bool:
         """Ask a run to stop, on whichever worker it is; False when there was nothing to stop."""
@@ -171,52 +171,50 @@ class Registry:
             for runner in list(self._active.values()):
                 runner.cancel.cancel(RESTARTING)
             try:
-                async with asyncio.timeout(5):
+                async with asyncio.timeout(LEAVE_S):
                     await self._idle.wait()
             except TimeoutError:
                 logger.error("%s runs did not end in time", len(self._active))
 
     async def _accept(self, thread: ThreadKey, request: RunInput) -> Accepted:
+        if self._draining:
+            raise RequestRefused("draining", "This worker is restarting; try again at once.")
+        check_for_agent(request, self.agent_rules)
         mark = fingerprint(self.agent_rules.name, request)
         if (known := await self.store.run_info(thread.owner, request.run_id)) is not None:
             return self._attach(thread, request, mark, known)
         if len(self._active) >= self._rules.active_runs:
             raise RequestRefused("unavailable", "This worker has as many runs as it may have.")
         for _ in range(ATTEMPTS):
-            record = await self._threads.record(thread)
-            if record and record.agent and record.agent != self.agent_rules.name:
-                message = f"Thread {thread.thread_id} belongs to agent {record.agent}."
-                raise RequestRefused("agent_mismatch", message)
-            stored = await self._reader.read(thread)
-            history = tuple(found.message for found in stored.live)
-            plan = reconcile(
-                request,
-                Stored(history, record is not None),
-                self._ids,
-                self.agent.texts,
-                self.agent_rules,
-            )
-            encoder = self._encoder(request)
-            answer = await self.store.start(
-                self._start_request(thread, request, mark, stored, plan, encoder)
-            )
-            match answer:
-                case Started():
-                    await self._begin(answer, request, record, plan, encoder)
-                    return Accepted(
-                        thread,
-                        request.run_id,
-                        answer.first - 1,
-                        behind=plan.held,
-                        history=(*plan.history, *plan.store),
-                    )
-                case Known():
-                    return self._attach(thread, request, mark, answer.run)
-                case Busy():
-                    await self._busy(thread, request, answer)
-                case Changed():
-                    continue
+            accepted = await self._try(thread, request, mark)
+            if accepted is not None:
+                return accepted
         raise RequestRefused("unavailable", f"Thread {thread.thread_id} changes all the time.")
+
+    async def _try(self, thread: ThreadKey, request: RunInput, mark: str) -> Accepted | None:
+        """Reconcile a request with its thread as it is now and start; None if that has changed."""
+        record = await self._threads.record(thread)
+        if record and record.agent and record.agent != self.agent_rules.name:
+            message = f"Thread {thread.thread_id} belongs to agent {record.agent}."
+            raise RequestRefused("agent_mismatch", message)
+        stored = await self._reader.read(thread)
+        history = tuple(found.message for found in stored.live)
+        known = Stored(history, record is not None)
+        plan = reconcile(request, known, self._ids, self.agent.texts, self.agent_rules)
+        encoder = self._assembly.encoder(request)
+        start = self._assembly.start(thread, request, mark, stored, plan, encoder)
+        match await self.store.start(start):
+            case Started() as started:
+                runner = self._assembly.runner(started.lease, request, plan, record, encoder)
+                self._begin(runner)
+                return _accepted(started, request, plan)
+            case Known(run=run):
+                return self._attach(thread, request, mark, run)
+            case Busy() as busy:
+                await self._busy(thread, request, record, busy)
+            case Changed():
+                logger.debug("thread %s changed while it was read", thread.key)
+        return None
 
     def _attach(self, thread: ThreadKey, request: RunInput, mark: str, known: RunInfo) -> Accepted:
         if known.thread != thread or known.fingerprint != mark:
@@ -224,7 +222,9 @@ class Registry:
             raise RequestRefused("run_conflict", message)
         return Accepted(thread, request.run_id, known.first - 1, attached=True)
 
-    async def _busy(self, thread: ThreadKey, request: RunInput, busy: Busy) -> None:
+    async def _busy(
+        self, thread: ThreadKey, request: RunInput, record: ThreadRecord | None, busy: Busy
+    ) -> None:
         """Make room for a request where that is allowed, or refuse it."""
         if busy.expired:
             await self.lost.end_thread(thread)
@@ -252,124 +252,44 @@ class Registry:
                 return False
         return True
 
-    def _encoder(self, request: RunInput) -> RunEncoder:
-        ids = RunIds(request.thread_id, request.run_id, request.parent_run_id)
-        shown = Shown(self.agent_rules.show_reasoning, self.agent_rules.result_chars)
-        timeline = timeline_of(request.options, self.agent_rules)
-        return RunEncoder(ids, self._ids, timeline=timeline, shown=shown)
-
-    def _start_request(
-        self,
-        thread: ThreadKey,
-        request: RunInput,
-        mark: str,
-        stored: StoredHistory,
-        plan: Plan,
-        encoder: RunEncoder,
-    ) -> StartRequest:
-        live = stored.live
-        from_position = None
-        if plan.supersede_from is not None:
-            from_position = live[plan.supersede_from].position
-        superseding = None if from_position is None else (*plan.history, *plan.store)
-        change = stored.change(
-            plan.store,
-            supersede_from=from_position,
-            marks=("imported",) if plan.is_import and len(plan.store) > 1 else (),
-        )
-        return StartRequest(
-            thread=thread,
-            run_id=request.run_id,
-            agent=self.agent_rules.name,
-            fingerprint=mark,
-            entries=encoder.start(plan.echo, plan.settled, superseding),
-            change=change,
-            lease_s=self._rules.times.lease_s,
-            title=_title(plan),
-            parent_run=request.parent_run_id or "",
-        )
-
-    async def _begin(
-        self,
-        started: Started,
-        request: RunInput,
-        record: ThreadRecord | None,
-        plan: Plan,
-        encoder: RunEncoder,
-    ) -> None:
+    def _begin(self, runner: Runner) -> None:
         """Run what was started, in a task of its own."""
         assert self._group is not None, "the registry is not running"
-        memory = RunMemory(
-            RedisChatMemory(self._log, started.lease.thread.owner, lease=started.lease)
-        )
-        recorder = Recorder(
-            started.lease.run,
-            self._log.worker,
-            Sizes(),
-            calls=int(record.extra.get("call", 0)) if record else 0,
-            compactions=record.counts.get("compaction", 0) if record else 0,
-            summaries=json.loads(record.extra.get("summaries", "{}")) if record else None,
-        )
-        times = self._rules.times
-        sink = RunSink(
-            self._log,
-            started.lease,
-            encoder,
-            recorder,
-            memory,
-            coalesce_s=times.coalesce_s,
-            coalesce_deltas=times.coalesce_deltas,
-        )
-        runner = Runner(
-            self._bound(memory),
-            request,
-            self.store,
-            started.lease,
-            sink,
-            encoder,
-            memory,
-            recorder,
-            times,
-            len(plan.history) + len(plan.store),
-        )
-        self._active[started.lease.thread] = runner
-        self._idle.clear()
-        self._group.create_task(self._drive(runner, recorder, sink, (*request.notes, *plan.notes)))
+        self._active[runner.lease.thread] = runner
+        self._group.create_task(self._drive(runner))
 
-    async def _drive(
-        self, runner: Runner, recorder: Recorder, sink: RunSink, notes: tuple[Note, ...]
-    ) -> None:
-        thread = runner.lease.thread
+    async def _drive(self, runner: Runner) -> None:
         try:
-            async with self._hub.watch(thread) as feed:
-                remove = feed.on_stop(runner.stop)
-                try:
-                    for note in notes:
-                        await sink.write(recorder.note(note))
-                    await runner.run()
-                finally:
-                    remove()
+            async with AsyncExitStack() as stack:
+                await self._hear_stops(runner, stack)
+                await runner.run()
         except Exception:
             logger.exception("run %s ended badly", runner.lease.run)
         finally:
-            self._active.pop(thread, None)
-            if not self._active:
-                self._idle.set()
+            self._active.pop(runner.lease.thread, None)
+            self._note_idle()
 
-    def _bound(self, memory: RunMemory) -> Agent:
-        changes: dict[str, object] = {"memory": memory}
-        if isinstance(self.agent.compaction, Bindable):
-            changes["compaction"] = self.agent.compaction.bind(
-                store=self._compaction_store, model_facts=self._model_facts
-            )
-        return self.agent.replace(**changes)
+    async def _hear_stops(self, runner: Runner, stack: AsyncExitStack) -> None:
+        """Let the runner hear of a stop at once, also of one that came before we listened."""
+        try:
+            feed = await stack.enter_async_context(self._hub.watch(runner.lease.thread))
+            stack.callback(feed.on_stop(runner.stop))
+            if await self.store.stop_requested(runner.lease):
+                runner.stop(runner.lease.run)
+        except StoreError as error:
+            # A stop is then seen when the lease is renewed.
+            logger.warning("run %s does not hear its bell: %s", runner.lease.run, error)
 
-    async def _note_refusal(
-        self, thread: ThreadKey, request: RunInput, refusal: RequestRefused
-    ) -> None:
-        """Leave a note for operators, where there is a thread to leave it in."""
+    def _note_idle(self) -> None:
+        if not self._active and not self._accepting:
+            self._idle.set()
 
 
-def _title(plan: Plan) -> str:
-    first = next((m for m in plan.store if m.role.value == "user" and m.text.strip()), None)
-    return one_line(first.text, TITLE_CHARS) if first else ""
+def _accepted(started: Started, request: RunInput, plan: Plan) -> Accepted:
+    return Accepted(
+        started.lease.thread,
+        request.run_id,
+        started.first - 1,
+        behind=plan.held,
+        history=(*plan.history, *plan.store),
+    )

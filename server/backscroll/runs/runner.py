@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from backscroll.agent.agent import Agent
 from backscroll.agui.encode import RunEncoder
 from backscroll.agui.input import RunInput
+from backscroll.agui.reconcile import Plan
 from backscroll.agui.run_end import CANCELLED, RunEnd, end_of, failed, failed_with
+from backscroll.conversation.history import heal
 from backscroll.kernel.errors import BackscrollError, LeaseLost, StoreError
+from backscroll.kernel.message import Message
 from backscroll.kernel.ports import CancelToken
 from backscroll.kernel.turn import TurnResult
 from backscroll.runs.recorder import Recorder
@@ -24,7 +27,11 @@ from backscroll.store.thread_log import RunLease
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 STOPPED, TIMED_OUT, RESTARTING = "stopped", "run_timeout", "restarting"
+GRACE_S = 3.0
+RETRY_S = 0.2
 RESERVED = frozenset({"conversation_id", "run_id", "call_id"})
 
 
@@ -38,27 +45,26 @@ class RunTimes:
     coalesce_deltas: int = 16
 
 
+@dataclass(frozen=True, slots=True)
+class RunParts:
+    """What one run is made of: what it was asked, what came of that, and who writes for it."""
+
+    agent: Agent
+    request: RunInput
+    plan: Plan
+    lease: RunLease
+    sink: RunSink
+    encoder: RunEncoder
+    memory: RunMemory
+    recorder: Recorder
+
+
 class Runner:
     """Drives one started run; `run` returns when the run has ended or is no longer ours."""
 
-    def __init__(
-        self,
-        agent: Agent,
-        request: RunInput,
-        runs: RunStore,
-        lease: RunLease,
-        sink: RunSink,
-        encoder: RunEncoder,
-        memory: RunMemory,
-        recorder: Recorder,
-        times: RunTimes,
-        before: int,
-    ) -> None:
-        self.lease, self.cancel = lease, CancelToken()
-        self._agent, self._request = agent, request
-        self._runs, self._sink, self._encoder = runs, sink, encoder
-        self._memory, self._recorder, self._times = memory, recorder, times
-        self._before = before
+    def __init__(self, parts: RunParts, runs: RunStore, times: RunTimes) -> None:
+        self.lease, self.cancel = parts.lease, CancelToken()
+        self._parts, self._runs, self._times = parts, runs, times
         self._is_lost = False
 
     def stop(self, run_id: str) -> None:
@@ -73,6 +79,7 @@ class Runner:
         )
         try:
             end = await self._turn()
+            timer.cancel()
             await self._end(end)
         except LeaseLost as error:
             logger.warning("run %s: %s", self.lease.run, error)
@@ -87,43 +94,44 @@ class Runner:
     async def _turn(self) -> RunEnd:
         """Invoke the agent while the lease is renewed and waiting deltas are written."""
         turn = asyncio.ensure_future(self._invoke())
-        lease = asyncio.ensure_future(self._keep_lease(turn))
-        writer = asyncio.ensure_future(self._sink.run())
-        helpers = (lease, writer)
+        helpers = (
+            asyncio.ensure_future(self._keep_lease(turn)),
+            asyncio.ensure_future(self._parts.sink.run()),
+        )
+        remove = self.cancel.on_cancel(lambda: _cancel_later(turn))
         try:
-            result = await turn
-            await self._sink.flush()
+            await asyncio.wait([turn])
         except asyncio.CancelledError:
-            if self._is_lost:
-                raise LeaseLost(self.lease.thread.thread_id, self.lease.fence, -1) from None
             turn.cancel()
             await asyncio.wait([turn])
             raise
-        except LeaseLost:
-            raise
-        except BackscrollError as error:
-            logger.warning("run %s: %s", self.lease.run, error)
-            return failed(error)
-        except Exception:
-            logger.exception("run %s: the agent failed", self.lease.run)
-            return failed(BackscrollError())
         finally:
+            remove()
             for helper in helpers:
                 helper.cancel()
             await asyncio.wait(helpers)
-        return self._end_of(result)
+        if self._is_lost:
+            raise LeaseLost(self.lease.thread.thread_id, self.lease.fence, -1)
+        return self._end_of(turn)
 
-    async def _invoke(self) -> TurnResult:
-        request = self._request
-        return await self._agent.invoke(
+    async def _invoke(self) -> TurnResult | RunEnd:
+        """Run the turn; a request that leaves nothing to run ends at once."""
+        parts = self._parts
+        for note in parts.plan.notes:
+            await parts.sink.note(note)
+        if parts.plan.action == "nothing":
+            return RunEnd("completed", pending=parts.plan.pending)
+        result = await parts.agent.invoke(
             (),
             conversation_id=self.lease.thread.thread_id,
-            context=_context(request),
-            system=tuple(f"{c.description}\n{c.value}" for c in request.context if c.value),
+            context=_context(parts.request),
+            system=tuple(f"{c.description}\n{c.value}" for c in parts.request.context),
             run_id=self.lease.run,
             cancel=self.cancel,
-            on_event=self._sink,
+            on_event=parts.sink,
         )
+        await parts.sink.flush()
+        return result
 
     async def _keep_lease(self, turn: asyncio.Future[Any]) -> None:
         """Renew three times per lease; a stop that the bell did not bring is seen here."""
@@ -141,35 +149,86 @@ class Runner:
             if renewed.stop:
                 self.cancel.cancel(STOPPED)
 
-    def _end_of(self, result: TurnResult) -> RunEnd:
+    def _end_of(self, turn: asyncio.Future[TurnResult | RunEnd]) -> RunEnd:
+        """Return how the run ends; one that was asked to stop ends cancelled, whatever failed."""
         reason = self.cancel.reason
+        error = BackscrollError() if turn.cancelled() else turn.exception()
+        if isinstance(error, LeaseLost):
+            raise error
+        if error is not None and not turn.cancelled():
+            logger.warning("run %s: the turn failed", self.lease.run, exc_info=error)
         if reason == STOPPED:
             return CANCELLED
-        if reason in (TIMED_OUT, RESTARTING) and result.status == "cancelled":
+        if error is not None:
+            if reason is not None:
+                return failed_with(reason)
+            return failed(error if isinstance(error, BackscrollError) else BackscrollError())
+        result = turn.result()
+        if isinstance(result, RunEnd):
+            return result
+        if reason is not None and result.status == "cancelled":
             return failed_with(reason)
         if result.error is not None:
             logger.warning("run %s: %s: %s", self.lease.run, result.error.code, result.error)
         return end_of(result)
 
     async def _end(self, end: RunEnd) -> None:
-        """Write everything that closes the run, in one step with giving the lease back."""
-        thread = self.lease.thread
-        history = await self._memory.get(thread.thread_id)
-        entries = self._encoder.close(end, history, self._before)
-        status: RunStatus = "ok"
-        if end.status != "completed":
-            status = "cancelled" if end.status == "cancelled" else "error"
-        elif end.pending:
-            status = "waiting"
-        await self._runs.finish(
-            self.lease,
-            entries,
-            status=status,
-            error=end.code,
-            details={"calls": self._recorder.call, "usage": self._encoder.usage},
+        """Write everything that closes the run, in one step with giving the lease back.
+
+        While the store is down it is tried again, as long as the run is surely ours.
+        """
+        parts = self._parts
+        deadline = asyncio.get_running_loop().time() + self._times.lease_s / 2
+        await _insist(parts.sink.settle, deadline)
+        history = await _insist(lambda: self._complete_history(end), deadline)
+        before = len(parts.plan.history) + len(parts.plan.store)
+        entries = parts.encoder.close(end, history, before)
+        await _insist(
+            lambda: self._runs.finish(
+                self.lease,
+                entries,
+                status=_status(end),
+                error=end.code,
+                details={"calls": parts.recorder.call, "usage": parts.encoder.usage},
+            ),
+            deadline,
         )
+
+    async def _complete_history(self, end: RunEnd) -> list[Message]:
+        """Return the history; what a broken turn left without a result is given one first."""
+        memory, thread_id = self._parts.memory, self.lease.thread.thread_id
+        history = await memory.get(thread_id)
+        if end.pending:
+            return history
+        missing = heal(history, self._parts.agent.texts.interrupted)
+        return history + await memory.add(thread_id, missing) if missing else history
+
+
+def _status(end: RunEnd) -> RunStatus:
+    if end.status == "completed":
+        return "waiting" if end.pending else "ok"
+    return "cancelled" if end.status == "cancelled" else "error"
 
 
 def _context(request: RunInput) -> Mapping[str, Any]:
     """Return what tools and filters see of a request: its properties, untouched."""
     return {name: value for name, value in request.props.items() if name not in RESERVED}
+
+
+def _cancel_later(turn: asyncio.Future[Any]) -> None:
+    """End a turn that does not heed its cancel token."""
+    timer = asyncio.get_running_loop().call_later(GRACE_S, turn.cancel)
+    turn.add_done_callback(lambda _: timer.cancel())
+
+
+async def _insist(step: Callable[[], Awaitable[T]], deadline: float) -> T:
+    """Return what a step returns, doing it again while the store fails, up to a deadline."""
+    while True:
+        try:
+            return await step()
+        except LeaseLost:
+            raise
+        except StoreError:
+            if asyncio.get_running_loop().time() > deadline:
+                raise
+            await asyncio.sleep(RETRY_S)

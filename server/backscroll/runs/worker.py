@@ -16,7 +16,7 @@ from backscroll.agui.options import AgentRules
 from backscroll.kernel.errors import StoreError
 from backscroll.runs.hub import Hub
 from backscroll.runs.registry import Registry, RunRules
-from backscroll.store.compaction_store import RedisCompactionStore, RedisModelFacts
+from backscroll.store.compaction_store import RedisCompactionStore
 from backscroll.store.connection import RedisClients, connect
 from backscroll.store.history_reader import HistoryReader
 from backscroll.store.keys import LOCAL_OWNER, Keys
@@ -62,15 +62,7 @@ class Worker:
         self.history = HistoryReader(clients, keys)
         self.workers = WorkerRegistry(clients, keys)
         self.compaction = RedisCompactionStore(clients, keys, LOCAL_OWNER)
-        self.registry = Registry(
-            agent,
-            rules,
-            self.log,
-            self.hub,
-            options.rules,
-            compaction_store=self.compaction,
-            model_facts=RedisModelFacts(clients, keys),
-        )
+        self.registry = Registry(agent, rules, self.log, self.hub, options.rules)
         self.connections = 0
         self.lag_ms = 0.0
 
