@@ -9,18 +9,10 @@ from typing import Any
 import pytest
 from backscroll.kernel.errors import ModelError
 from backscroll.kernel.message import ToolCall
-from backscroll.kernel.model import (
-    CallArgs,
-    CallClosed,
-    CallOpened,
-    Finished,
-    ModelResponse,
-    Reasoning,
-    Text,
-)
+from backscroll.kernel.model import ModelResponse
 from backscroll.kernel.usage import FinishReason, Usage
 from backscroll.providers.failures import Source
-from backscroll.providers.openai_response import as_deltas, read_body, read_response, read_usage
+from backscroll.providers.openai_response import read_body, read_response, read_usage
 
 SOURCE = Source("openai", secrets=("KEY-PROV-789",))
 
@@ -202,23 +194,3 @@ def test_usage_may_sit_in_the_choice() -> None:
     choice = {"message": {"content": "a"}, "usage": usage(1, 2)}
 
     assert read_response({"choices": [choice]}, SOURCE, str).usage == Usage(1, 2)
-
-
-def test_a_whole_reply_becomes_deltas() -> None:
-    """HTTP5: reasoning, text, calls, their ends, and the response last."""
-    calls = [
-        {"id": "c1", "function": {"name": "x", "arguments": '{"a": 1}'}},
-        {"id": "c2", "function": {"name": "y", "arguments": ""}},
-    ]
-    response = read({"content": "t", "reasoning": "r", "tool_calls": calls})
-
-    assert list(as_deltas(response)) == [
-        Reasoning("r"),
-        Text("t"),
-        CallOpened("c1", "x"),
-        CallArgs("c1", '{"a": 1}'),
-        CallOpened("c2", "y"),
-        CallClosed("c1"),
-        CallClosed("c2"),
-        Finished(response),
-    ]

@@ -28,7 +28,7 @@ from backscroll.kernel.model import (
 )
 from backscroll.kernel.usage import FinishReason, Usage
 from backscroll.providers.demo_answers import answer, as_calls
-from backscroll.providers.openai_response import reply_message
+from backscroll.providers.reply import reply_message
 
 DEFAULT_WINDOW = 6_000
 MAX_OUTPUT_TOKENS = 1_024

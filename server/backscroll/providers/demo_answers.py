@@ -165,7 +165,8 @@ def _phrase(text: str, name: str) -> str:
     for found in _ABOUT.finditer(text):
         if not _stems(found[1]) <= own | _FILLERS:
             return found[1].strip()
-    rest = [w for w in _WORD.findall(text) if not _stems(w) <= own and w.lower() not in _FILLERS]
+    spoken = (word for word in _WORD.findall(text) if not word.isdigit())
+    rest = [w for w in spoken if not _stems(w) <= own and w.lower() not in _FILLERS]
     return " ".join(rest) or text.strip()
 
 

@@ -16,10 +16,11 @@ from backscroll.providers.endpoint import authorization, clean_key, read_endpoin
 from backscroll.providers.failures import Source, Timeouts
 from backscroll.providers.openai_parts import PartRules
 from backscroll.providers.openai_request import WIRE, WireConfig, encode, left_out
-from backscroll.providers.openai_response import as_deltas, read_body
+from backscroll.providers.openai_response import read_body
 from backscroll.providers.openai_setup import setup_of
 from backscroll.providers.openai_stream import StreamReader
 from backscroll.providers.profiles import profile_for, provider_at, vendor
+from backscroll.providers.reply import as_deltas
 from backscroll.providers.transport import Incoming, Transport
 
 PUBLIC_URL = "https://api.openai.com/v1"

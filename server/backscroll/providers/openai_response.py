@@ -5,22 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from backscroll.kernel.canon import canonical_json, clean_text, parse_json
+from backscroll.kernel.canon import canonical_json, parse_json
 from backscroll.kernel.errors import ModelError
-from backscroll.kernel.message import Message, Role, ToolCall, parse_call
-from backscroll.kernel.model import (
-    CallArgs,
-    CallClosed,
-    CallOpened,
-    Delta,
-    Finished,
-    ModelResponse,
-    Reasoning,
-    Text,
-)
+from backscroll.kernel.message import ToolCall, parse_call
+from backscroll.kernel.model import ModelResponse
 from backscroll.kernel.usage import FinishReason, Usage, finish_reason
 from backscroll.providers.failures import Source, from_error
 from backscroll.providers.overflow import recognise
+from backscroll.providers.reply import reply_message
 
 
 def read_body(text: str, source: Source, mint: Callable[[], str]) -> ModelResponse:
@@ -64,29 +56,6 @@ def read_response(body: Any, source: Source, mint: Callable[[], str]) -> ModelRe
         source.provider,
         body,
     )
-
-
-def reply_message(text: str, reasoning: str, calls: tuple[ToolCall, ...]) -> Message:
-    """Return a reply as a message; its content is None when it has calls and no text."""
-    content = None if calls and not text else clean_text(text)
-    return Message(
-        Role.ASSISTANT, content, tool_calls=calls, reasoning=clean_text(reasoning) or None
-    )
-
-
-def as_deltas(response: ModelResponse) -> Iterator[Delta]:
-    """Yield a complete reply as the deltas a stream of it would deliver."""
-    if response.reasoning:
-        yield Reasoning(response.reasoning)
-    if response.text:
-        yield Text(response.text)
-    for call in response.tool_calls:
-        yield CallOpened(call.id, call.name)
-        if call.raw is not None or call.args:
-            yield CallArgs(call.id, call.args_text)
-    for call in response.tool_calls:
-        yield CallClosed(call.id)
-    yield Finished(response)
 
 
 def read_content(value: Any) -> tuple[str, str]:

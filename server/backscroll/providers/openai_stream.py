@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from backscroll.kernel.canon import SurrogateJoiner, parse_json
+from backscroll.kernel.canon import parse_json
 from backscroll.kernel.errors import ModelError
 from backscroll.kernel.model import Delta, Finished, ModelResponse, Partial, Reasoning, Text
 from backscroll.kernel.usage import FinishReason, Usage, finish_reason
 from backscroll.providers.failures import Source, broken_off, from_error
 from backscroll.providers.openai_calls import Calls
-from backscroll.providers.openai_response import (
-    read_content,
-    read_reasoning,
-    read_usage,
-    reply_message,
-)
+from backscroll.providers.openai_response import read_content, read_reasoning, read_usage
 from backscroll.providers.overflow import recognise
+from backscroll.providers.reply import Channel, reply_message
 
 DONE = "[DONE]"
 
@@ -38,7 +34,7 @@ class StreamReader:
         self._source, self._broken = source, broken
         self._legacy = True
         self._calls = Calls(offered, mint)
-        self._text, self._reasoning = _Channel(), _Channel()
+        self._text, self._reasoning = Channel(), Channel()
         self._reason: FinishReason | None = None
         self._usage: Usage | None = None
         self._id: str | None = None
@@ -150,33 +146,3 @@ class StreamReader:
             provider=self._source.provider,
             partial=self.partial(),
         )
-
-
-class _Channel:
-    """A text that arrives in pieces."""
-
-    def __init__(self) -> None:
-        self._pieces: list[str] = []
-        self._joiner = SurrogateJoiner()
-        self._is_ascii = True
-
-    def take(self, piece: str) -> str:
-        """Return what of the text can be delivered now."""
-        if self._is_ascii and piece.isascii():
-            self._pieces.append(piece)
-            return piece
-        self._is_ascii = False
-        return self._keep(self._joiner.feed(piece))
-
-    def end(self) -> str:
-        """Return what was held back for a partner that did not come."""
-        return self._keep(self._joiner.finish())
-
-    def whole(self) -> str:
-        """Return the text so far."""
-        return "".join(self._pieces)
-
-    def _keep(self, piece: str) -> str:
-        if piece:
-            self._pieces.append(piece)
-        return piece
