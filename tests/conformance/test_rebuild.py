@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import Any
 
+import pytest
 from backscroll.agent.agent import Agent
 from backscroll.compaction.filter import Compaction
 from backscroll.kernel.model import ModelProfile
@@ -34,7 +35,7 @@ def fetch(name: str) -> str:
 
 
 class Scenario:
-    """A provider that answers a conversation of 60 calls; its summariser dies after the first notes."""
+    """A provider that answers 60 calls; its summariser dies after the first notes."""
 
     def __init__(self, provider: ScriptedProvider) -> None:
         self.provider = provider
@@ -97,6 +98,7 @@ def results_of(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(found.values())
 
 
+@pytest.mark.timeout(120)
 async def test_every_call_of_a_long_conversation_is_rebuilt(
     valkey_url: str, prefix: str, provider: ScriptedProvider
 ) -> None:

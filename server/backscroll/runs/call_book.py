@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,7 @@ from backscroll.store.history_reader import HistoryReader
 from backscroll.store.keys import ThreadKey
 from backscroll.store.thread_log import ThreadLog
 
+THREADS = 32
 _OUTCOMES = ("finished", "failed", "cancelled")
 _COPIED = ("message", "usage", "ms", "finish_reason", "tries", "error")
 
@@ -81,6 +83,7 @@ class CallBook:
 
     def __init__(self, log: ThreadLog) -> None:
         self._log = log
+        self._numbers: OrderedDict[ThreadKey, dict[int, int]] = OrderedDict()
         self._history = HistoryReader(log.clients, log.keys)
 
     async def calls(self, thread: ThreadKey) -> list[Call]:
@@ -89,11 +92,25 @@ class CallBook:
         return read_calls(await self._log.entries_at(thread, seqs))
 
     async def call(self, thread: ThreadKey, number: int | None) -> Call | None:
-        """Return one call, the newest for None."""
-        calls = await self.calls(thread)
-        if number is None:
-            return calls[-1] if calls else None
-        return next((call for call in calls if call.number == number), None)
+        """Return one call, the newest for None; only its own entries are read."""
+        numbers = await self._places(thread)
+        wanted = max(numbers.values(), default=None) if number is None else number
+        seqs = [seq for seq, found in numbers.items() if found == wanted]
+        calls = read_calls(await self._log.entries_at(thread, seqs))
+        return calls[0] if calls else None
+
+    async def _places(self, thread: ThreadKey) -> dict[int, int]:
+        """Return the number of the call that each call entry belongs to, by seq."""
+        seqs = await self._log.call_seqs(thread)
+        known = self._numbers.pop(thread, {})
+        if len(known) > len(seqs):
+            known = {}
+        new = [seq for seq in seqs if seq not in known]
+        known.update((e.seq, int(e.ref)) for e in await self._log.entries_at(thread, new))
+        self._numbers[thread] = known
+        while len(self._numbers) > THREADS:
+            self._numbers.popitem(last=False)
+        return known
 
     async def sent(self, thread: ThreadKey, attempt: Attempt) -> Rebuilt:
         """Return the messages of an attempt as they were sent, rebuilt from its record."""

@@ -61,7 +61,7 @@ class Application:
                     on_ready(worker)
                 yield
 
-        self._router = Router(_routes(), redirect_slashes=False, lifespan=lifespan)
+        self._router = Router(routes(), redirect_slashes=False, lifespan=lifespan)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection; routes are matched on the raw path.
@@ -82,7 +82,8 @@ class Application:
             raise RequestRefused("not_found", f"There is no route {path}.") from error
 
 
-def _routes() -> list[BaseRoute]:
+def routes() -> list[BaseRoute]:
+    """Return every route of the application."""
     thread = "/threads/{thread}"
     api: list[BaseRoute] = [
         Route("/session", ops.session),
