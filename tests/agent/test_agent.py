@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from agent.agents import Events, agent_of, lines, model_of
 from backscroll.agent.agent import Agent
+from backscroll.agent.answers import Approve
 from backscroll.agent.executors import SequentialExecutor
 from backscroll.compaction.filter import Compaction
 from backscroll.conversation.memory import InMemoryChatMemory
 from backscroll.filters.memory import MemoryFilter
 from backscroll.kernel.content import file_part
-from backscroll.kernel.errors import AssemblyError, ModelError, ToolError
+from backscroll.kernel.errors import AssemblyError, ModelError, ResumeRefused, ToolError
 from backscroll.kernel.filter import Filter
 from backscroll.kernel.message import tool_result, user
 from backscroll.kernel.model import ModelOptions, Named
@@ -49,6 +50,9 @@ async def touch() -> str:
         ({"tool_choice": Named("look")}, "invalid_option"),
         ({"model": object()}, "invalid_option"),
         ({"compaction": object()}, "invalid_option"),
+        ({"gate": "ask"}, "invalid_option"),
+        ({"sensitive_tools": "always"}, "invalid_option"),
+        ({"on_environment_error": "raise"}, "invalid_option"),
     ],
 )
 def test_mistakes(fields: Any, kind: str) -> None:
@@ -265,3 +269,30 @@ async def test_a_model_by_name() -> None:
     assert result.status == "completed"
     assert result.usage[0].provider == "demo"
     await agent.aclose()
+
+
+async def test_resuming() -> None:
+    """A pause goes on with answers that fit, once; in the caller's hands or in the store."""
+
+    @tool(sensitive=True)
+    async def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    agent = agent_of(calls(call("pay", id="c")), "ok", tools=[pay])
+    paused = await agent.invoke("hi", conversation_id="t")
+
+    for answers, pause, code in (
+        ({"c": Approve()}, None, "not_paused"),
+        ({}, paused.pause, "interrupt_incomplete"),
+    ):
+        with pytest.raises(ResumeRefused) as caught:
+            await agent.resume(answers, conversation_id="t", pause=pause)
+        assert caught.value.code == code
+    result = await agent.resume({"c": Approve()}, pause=paused.pause)
+    with pytest.raises(ResumeRefused):
+        await agent.resume({"c": Approve()}, pause=paused.pause)
+    with pytest.raises(ResumeRefused):
+        await agent.resume({"c": Approve()}, conversation_id="other", pause=paused.pause)
+
+    assert (result.text, result.conversation_id) == ("ok", "t")

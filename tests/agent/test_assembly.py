@@ -12,6 +12,7 @@ from backscroll.agent.assembly import (
     check_memory_filters,
     check_model,
     check_options,
+    check_pausing,
     check_slots,
     check_tool_choice,
     texts_of,
@@ -95,6 +96,19 @@ def test_wrong_values(check: Any, value: Any, kind: str) -> None:
     assert caught.value.kind == kind
 
 
+@pytest.mark.parametrize(
+    ("gate", "pause_expires_s", "word"),
+    [("ask me", None, "ask"), (None, 0, "ask"), (None, "60", "ask"), (None, True, "ask")]
+    + [(None, None, "always")],
+)
+def test_wrong_pausing(gate: Any, pause_expires_s: Any, word: str) -> None:
+    """AG1: a gate that is none, a lifetime that is none, and a word nobody expects."""
+    with pytest.raises(AssemblyError) as caught:
+        check_pausing(gate, pause_expires_s, sensitive_tools=(word, "ask run"))
+
+    assert caught.value.kind == "invalid_option"
+
+
 def test_right_values() -> None:
     """What is right comes back in the form it is used in."""
     model = PlayedModel([])
@@ -108,6 +122,7 @@ def test_right_values() -> None:
     assert check_options(options) is options
     assert check_options(None) == ModelOptions()
     assert check_limit(0) == 0
+    check_pausing(print, 60.0, sensitive_tools=("run", "ask run"))
     assert check_slots({"x": Slot(list, max)})
     assert texts_of(None, "x") == texts_of("", "x") == ()
     assert texts_of("a", "x") == texts_of(["a"], "x") == ("a",)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from agent.agents import Events, agent_of, lines, model_of
-from backscroll.agent.events import ToolFinished
+from backscroll.agent.answers import Approve
+from backscroll.agent.events import IterationStarted, ToolFinished
 from backscroll.kernel.filter import Filter
 from backscroll.kernel.message import user
 from backscroll.kernel.tool import tool
@@ -137,3 +138,20 @@ async def test_eligibility_that_raises() -> None:
 
 async def _never(response: Any, context: Any) -> bool:
     return False
+
+
+async def test_a_loop_that_goes_on_after_a_pause() -> None:
+    """The budget a resumed turn has left is what the pause says, and iterations start at 0."""
+
+    @tool(sensitive=True)
+    async def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    agent = agent_of(calls(call("pay", id="c")), calls(call("look")), "ok", tools=[pay, look])
+    events = Events()
+    paused = await agent.invoke("hi", conversation_id="t")
+    await agent.resume({"c": Approve()}, pause=paused.pause, on_event=events)
+
+    started = [(e.index, e.remaining) for e in events.of(IterationStarted)]
+    assert started == [(0, 9), (1, 8)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from agent.agents import Events
+from agent.pause_store_contract import full_pause
 from backscroll.agent.plan import TurnState
 from backscroll.agent.reporter import Reporter
+from backscroll.conversation.memory import InMemoryChatMemory
 from backscroll.kernel.message import assistant, tool_result, user
 from backscroll.kernel.turn import ToolRecord, TurnResult
 from played_model import call
@@ -52,3 +54,25 @@ def test_a_result_is_filled_with_what_was_gathered() -> None:
     assert (filled.conversation_id, filled.iterations, filled.records) == ("t", 2, (RECORD,))
     assert [message.id for message in filled.new_messages] == ["u1", "a1"]
     assert (filled.status, filled.text) == ("completed", "ok")
+
+
+async def test_waiting_results_are_stored_but_not_all() -> None:
+    """What a delta brings itself is left to it."""
+    memory, turn = InMemoryChatMemory(), state()
+    results = [tool_result(f"c{n}", "look", "saw", id=f"m{n}") for n in (1, 2)]
+    turn.take_results(results, [])
+
+    await turn.store_waiting(memory, {"m2"})
+    await turn.store_waiting(memory, {"m2"})
+
+    assert [message.id for message in await memory.get("t")] == ["m1"]
+    assert (list(turn.waiting), list(turn.new)) == (["m2"], ["m1"])
+
+
+def test_a_pause_is_taken_up() -> None:
+    """Calls of the pause that have no record are open again."""
+    turn = state()
+
+    turn.take_up(full_pause())
+
+    assert list(turn.open) == ["c2"]

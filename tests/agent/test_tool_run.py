@@ -63,3 +63,13 @@ def test_readable_content() -> None:
     assert readable(ToolResponse(None), Texts()).content == ""
     assert readable(ToolResponse({"a": 1}), Texts()).content == '{"a":1}'
     assert readable(ToolResponse(b"\xff"), Texts()).error is not None
+
+
+def test_edited_arguments() -> None:
+    """What is to run has the edited arguments; the record keeps both, and counts earlier tries."""
+    run = ToolRun(parse_call("c1", "look", '{"a": 1}'), "m1", edited_args={"a": 2}, start=3)
+    run.attempts, run.response = 1, ToolResponse("ok")
+
+    assert (run.asked.args, run.asked.raw) == ({"a": 2}, None)
+    assert (run.record.args, run.record.edited_args, run.record.attempts) == ({"a": 1}, {"a": 2}, 3)
+    assert run_with(ToolResponse("ok")).asked is not None

@@ -8,13 +8,24 @@ from typing import Any
 
 import pytest
 from agent.agents import Events, agent_of, lines, model_of
+from backscroll.agent.answers import Approve
 from backscroll.agent.events import TurnStarted
+from backscroll.agent.pause import InMemoryPauseStore
 from backscroll.conversation.memory import InMemoryChatMemory
-from backscroll.kernel.errors import InputError, LeaseLost, ModelError, StoreError
+from backscroll.kernel.errors import (
+    AwaitingResume,
+    InputError,
+    LeaseLost,
+    ModelError,
+    ResumeProblem,
+    ResumeRefused,
+    StoreError,
+)
 from backscroll.kernel.filter import Filter
 from backscroll.kernel.message import assistant, tool_result, user
+from backscroll.kernel.tool import tool
 from backscroll.kernel.turn import TurnRequest
-from played_model import call
+from played_model import call, calls
 
 
 class Breaking(InMemoryChatMemory):
@@ -175,3 +186,111 @@ async def test_our_own_task_is_cancelled() -> None:
 
     assert events.kinds()[-1] == "CallStarted"
     assert lines(await agent.memory.get("t")) == ["user: hi"]
+
+
+@tool(sensitive=True)
+async def pay() -> str:
+    """Pay."""
+    return "paid"
+
+
+class Pauses(InMemoryPauseStore):
+    """A store whose named operation raises."""
+
+    def __init__(self, **errors: Exception) -> None:
+        super().__init__()
+        self.errors = errors
+
+    async def save(self, pause: Any) -> None:
+        """Save, or fail."""
+        if "save" in self.errors:
+            raise self.errors["save"]
+        await super().save(pause)
+
+    async def load(self, conversation_id: str) -> Any:
+        """Load, or fail."""
+        if "load" in self.errors:
+            raise self.errors["load"]
+        return await super().load(conversation_id)
+
+
+UNREADABLE = ResumeRefused([ResumeProblem("pause_unreadable", "it is newer")])
+
+
+async def test_a_turn_waits_and_goes_on() -> None:
+    """The pause is told before the end, and its resume begins with an event of its own."""
+    agent, events = (
+        agent_of(calls(call("pay", id="c")), "ok", tools=[pay], pauses=Pauses()),
+        Events(),
+    )
+
+    first = await agent.invoke("hi", conversation_id="t", on_event=events)
+    second = await agent.resume({"c": Approve()}, conversation_id="t", on_event=events)
+
+    kinds = events.kinds()
+    assert (first.status, second.status) == ("paused", "completed")
+    assert kinds[kinds.index("TurnPaused") :][:3] == ["TurnPaused", "TurnEnded", "TurnResumed"]
+
+
+async def test_a_pause_is_discarded_by_a_new_turn() -> None:
+    """What it waited for is noted as discarded; with `refuse` the turn does not begin."""
+    agent, events = (
+        agent_of(calls(call("pay", id="c")), "ok", tools=[pay], pauses=Pauses()),
+        Events(),
+    )
+    await agent.invoke("hi", conversation_id="t")
+
+    with pytest.raises(AwaitingResume):
+        await agent.invoke("more", conversation_id="t", on_paused="refuse")
+    await agent.invoke("more", conversation_id="t", on_event=events)
+
+    assert events.kinds()[0] == "Reported"
+    assert await agent.session("t").paused() is None
+
+
+async def test_a_pause_that_cannot_be_read() -> None:
+    """It is discarded like any other, and never taken for none."""
+    agent = agent_of("ok", pauses=Pauses(load=UNREADABLE))
+    events = Events()
+
+    result = await agent.invoke("hi", conversation_id="t", on_event=events)
+    with pytest.raises(ResumeRefused) as caught:
+        await agent.resume({}, conversation_id="t")
+
+    assert (result.status, events.kinds()[0]) == ("completed", "Reported")
+    assert caught.value.code == "pause_unreadable"
+
+
+@pytest.mark.parametrize("error", [StoreError("full"), LeaseLost("t", 1, 2)])
+async def test_a_pause_that_cannot_be_kept(error: Exception, caplog: Any) -> None:
+    """The result has it and a note says so; a lost lease comes out."""
+    agent, events = agent_of(calls(call("pay")), tools=[pay], pauses=Pauses(save=error)), Events()
+
+    with caplog.at_level(logging.CRITICAL):
+        if isinstance(error, LeaseLost):
+            with pytest.raises(LeaseLost):
+                await agent.invoke("hi", conversation_id="t", on_event=events)
+            return
+        result = await agent.invoke("hi", conversation_id="t", on_event=events)
+
+    assert result.pause is not None
+    assert "Reported" in events.kinds()
+
+
+async def test_a_resume_nobody_carried_out() -> None:
+    """A filter that does not call the chain leaves the pause as it was."""
+
+    async def block(request: TurnRequest, chain: Any) -> Any:
+        return request.answer("later") if request.is_resume else await chain(request)
+
+    agent = agent_of(
+        calls(call("pay", id="c")),
+        tools=[pay],
+        pauses=Pauses(),
+        filters=[Filter.of("b", turn=block)],
+    )
+    first = await agent.invoke("hi", conversation_id="t")
+
+    result = await agent.resume({"c": Approve()}, conversation_id="t")
+
+    assert result.pause == first.pause == await agent.session("t").paused()

@@ -190,8 +190,10 @@ class Agent:
         return Session(self, conversation_id)
 
     async def aclose(self) -> None:
-        """Let go of the executor's threads and the model's connections."""
+        """Let go of the executor's threads, and of the connections of models and filters."""
         await self.executor.aclose()
+        for item in self.client.filters:
+            await item.aclose()
         for model in {id(m): m for m in (self._model(None), *self.shared.models.values())}.values():
             await model.aclose()
 

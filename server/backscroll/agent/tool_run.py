@@ -22,8 +22,8 @@ class ToolRun:
     """One call on its way to its result; the id of the result's message is known from the start.
 
     `answer` is a result decided beforehand, `edited_args` are arguments that somebody put in place
-    of the model's, `start` says which attempt the first one is. A result that `is_held` is a failure
-    that somebody is asked about first.
+    of the model's, `start` says which attempt the first one is. A held result is a failure that
+    somebody is asked about first.
     """
 
     call: ToolCall
