@@ -132,6 +132,7 @@ async def test_the_default_hooks_pass_on() -> None:
         assert await getattr(bare, name)("r", terminal) == "r"
     with pytest.raises(TypeError):
         bare.tokens()
+    await bare.aclose()
 
 
 def test_a_filters_own_message_names_it() -> None:

@@ -104,6 +104,10 @@ class Compaction(Filter):
         )
         return bound
 
+    async def aclose(self) -> None:
+        """Let go of the summariser's connections."""
+        await self._summarisers.aclose()
+
     async def chat(self, request: ChatRequest, chain: ChatHandler) -> ChatResponse:
         """Make one model call with a view that fits; after a refusal for size, once another."""
         if not self.enabled or request.model is None:

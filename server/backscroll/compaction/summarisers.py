@@ -44,6 +44,11 @@ class Summarisers:
             self._last = ModelSummariser(model, texts=self._texts)
         return self._last
 
+    async def aclose(self) -> None:
+        """Let go of the connections of a model that only summarises."""
+        if isinstance(self._fixed, ModelSummariser):
+            await self._fixed.model.aclose()
+
     def window(self, summariser: Summariser | None, learned: int | None) -> int | None:
         """Return what one request may hold; a limit learned of the call's model counts for it."""
         window = summariser.window_tokens if summariser is not None else None

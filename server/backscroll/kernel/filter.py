@@ -68,6 +68,9 @@ class Filter:
         """Return a fresh transform for one stream's text."""
         raise TypeError(f"filter {self.label!r} transforms no tokens")
 
+    async def aclose(self) -> None:
+        """Let go of connections of the filter's own; called when its agent is closed."""
+
     @property
     def label(self) -> str:
         """The filter's name, or its class's."""
