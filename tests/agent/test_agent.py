@@ -12,6 +12,7 @@ from backscroll.agent.answers import Approve
 from backscroll.agent.executors import SequentialExecutor
 from backscroll.compaction.filter import Compaction
 from backscroll.conversation.memory import InMemoryChatMemory
+from backscroll.conversation.windowed import WindowedChatMemory
 from backscroll.filters.memory import MemoryFilter
 from backscroll.kernel.content import file_part
 from backscroll.kernel.errors import AssemblyError, ModelError, ResumeRefused, ToolError
@@ -296,3 +297,22 @@ async def test_resuming() -> None:
         await agent.resume({"c": Approve()}, conversation_id="other", pause=paused.pause)
 
     assert (result.text, result.conversation_id) == ("ok", "t")
+
+
+async def test_a_window_of_the_history() -> None:
+    """The model sees the window, healing and sessions the whole; a replaced memory keeps it."""
+    inner, other = InMemoryChatMemory(), InMemoryChatMemory()
+    agent = agent_of("one", "two", "three", memory=WindowedChatMemory(inner, 1))
+
+    for text in ("a", "b"):
+        await agent.invoke(text, conversation_id="t")
+    changed = agent.replace(memory=other)
+
+    assert sent(model_of(agent).requests[1]) == ["user: b"]
+    assert len(await agent.session("t").history()) == 4
+    assert isinstance(changed.memory, WindowedChatMemory) and changed.memory.full is other
+    assert agent.replace(name="x").memory is agent.memory
+    for fields in ({"compaction": Compaction()}, {"filters": [Compaction()]}):
+        with pytest.raises(AssemblyError) as caught:
+            agent.replace(**fields)
+        assert caught.value.kind == "window_with_compaction"

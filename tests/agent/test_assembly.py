@@ -15,10 +15,12 @@ from backscroll.agent.assembly import (
     check_pausing,
     check_slots,
     check_tool_choice,
+    check_window,
     texts_of,
 )
 from backscroll.compaction.filter import Compaction
 from backscroll.conversation.memory import InMemoryChatMemory
+from backscroll.conversation.windowed import WindowedChatMemory
 from backscroll.filters.memory import MemoryFilter
 from backscroll.kernel.errors import AssemblyError
 from backscroll.kernel.filter import Filter
@@ -96,6 +98,19 @@ def test_wrong_values(check: Any, value: Any, kind: str) -> None:
     assert caught.value.kind == kind
 
 
+def test_a_window_and_compaction() -> None:
+    """AG1: a window under compaction is refused; one that shows all is not."""
+    inner = InMemoryChatMemory()
+
+    with pytest.raises(AssemblyError) as caught:
+        check_window(WindowedChatMemory(inner, 4), [CHAT, Compaction()])
+
+    assert caught.value.kind == "window_with_compaction"
+    check_window(WindowedChatMemory(inner, None), [Compaction()])
+    check_window(inner, [Compaction()])
+    check_window(WindowedChatMemory(inner, 4), [None, CHAT])
+
+
 @pytest.mark.parametrize(
     ("gate", "pause_expires_s", "word"),
     [("ask me", None, "ask"), (None, 0, "ask"), (None, "60", "ask"), (None, True, "ask")]
@@ -142,5 +157,5 @@ def test_a_name_stands_for_a_model() -> None:
     """A model may be given by name; a wrong name is refused with the names that are known."""
     assert check_model("demo").name == "demo"
 
-    with pytest.raises(AssemblyError, match="openai:NAME, demo"):
+    with pytest.raises(AssemblyError, match="openai:NAME, .*demo"):
         check_model("nobody:x")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backscroll.conversation.history import heal, pair
+from backscroll.conversation.history import heal, pair, segments
 from backscroll.kernel.message import Message, Role
 from conversation.histories import a, faults, random_histories, t, u
 from hypothesis import given
@@ -75,3 +75,19 @@ def test_pairing_uses_each_result_once(history: list[Message]) -> None:
         if at is not None
     )
     assert not faults([]) and faults([t("c1")]) and faults([a(1, "c1")])
+
+
+def test_segments() -> None:
+    """Calls are one piece with their results, wherever these are; the rest is one by one."""
+    history = [u(1), a(1, "c1", "c2"), u(2), t("c2"), t("c1"), t("c9"), a(2)]
+
+    assert segments(history) == [(0,), (1, 3, 4), (2,), (5,), (6,)]
+
+
+@given(random_histories())
+def test_segments_are_all_of_it(history: list[Message]) -> None:
+    """Every message is in one piece, and pieces are in order of their first message."""
+    pieces = segments(history)
+
+    assert sorted(at for piece in pieces for at in piece) == list(range(len(history)))
+    assert all(list(piece) == sorted(piece) or history[piece[0]].tool_calls for piece in pieces)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from backscroll.conversation.memory import InMemoryChatMemory
+from backscroll.conversation.windowed import WindowedChatMemory
 from backscroll.filters.memory import REMEMBERED, MemoryFilter
 from backscroll.kernel.client import ChatClient
 from backscroll.kernel.content import TextPart, file_part
@@ -36,9 +37,9 @@ class Reports:
     def keys(self) -> list[str | None]:
         return [report.key for report in self.all if isinstance(report, Note)]
 
-    def claims(self) -> list[tuple[str, int | None, str | None]]:
+    def claims(self) -> list[tuple[str, str | None]]:
         views = (report for report in self.all if isinstance(report, ViewPlanned))
-        return [(c.fate, c.index, c.message_id) for view in views for c in view.claims]
+        return [(c.fate, c.message_id) for view in views for c in view.claims]
 
 
 class Desk:
@@ -207,7 +208,7 @@ async def test_each_repair_is_noted_once() -> None:
         await desk.ask(user(f"{n}"), reply_id=f"r{n}")
 
     assert desk.reports.keys() == ["result_orphaned:t9:c9", "result_missing:a1:c1"]
-    assert desk.reports.claims() == [("dropped", 0, "t9"), ("injected", None, None)] * 3
+    assert desk.reports.claims() == [("dropped", "t9"), ("injected", None)] * 3
     assert (await desk.memory.get("t"))[:4] == before
     assert len(await desk.memory.get("t")) == 4 + 6
     assert sent(desk.model.requests[0])[2] == "tool: No result of this call is on record."
@@ -254,7 +255,7 @@ async def test_an_image_a_model_cannot_see() -> None:
     assert desk.model.requests[0].messages[0].content == (TextPart("look"), gone)
     assert seeing.requests[0].messages[0].content == (TextPart("look"), PNG)
     assert desk.reports.keys() == ["part:u1"]
-    assert desk.reports.claims() == [("rewritten", None, "u1")]
+    assert desk.reports.claims() == [("rewritten", "u1")]
 
 
 async def test_taken_ids_cover_the_history() -> None:
@@ -301,3 +302,23 @@ async def test_an_empty_reply_is_an_empty_text() -> None:
     await desk.ask(user("hi"))
 
     assert (await desk.memory.get("t"))[1].content == ""
+
+
+async def test_a_window() -> None:
+    """What a window keeps out is claimed as dropped; its call ids stay taken."""
+    inner = InMemoryChatMemory()
+    old = [user("q", "u0"), assistant(None, [call("look", id="c0")], "a0")]
+    await inner.add("t", [*old, tool_result("c0", "look", "x", id="t0")])
+    model = PlayedModel([calls(call("look", id="c0"))])
+    client, reports = (
+        ChatClient(model, filters=[MemoryFilter(WindowedChatMemory(inner, 1))]),
+        Reports(),
+    )
+
+    request = ChatRequest((user("hi", "u1"),), context=THREAD, observer=reports)
+    response = await client.chat(request)
+
+    assert sent(model.requests[0]) == ["user: hi"]
+    assert reports.claims() == [("dropped", "u0"), ("dropped", "a0"), ("dropped", "t0")]
+    assert response.tool_calls[0].id != "c0"
+    assert len(await inner.get("t")) == 5

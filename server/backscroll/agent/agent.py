@@ -21,6 +21,7 @@ from backscroll.agent.assembly import (
     check_pausing,
     check_slots,
     check_tool_choice,
+    check_window,
     texts_of,
 )
 from backscroll.agent.batch import Tooling
@@ -39,6 +40,7 @@ from backscroll.agent.shared import Shared
 from backscroll.agent.turn import Turn
 from backscroll.compaction.filter import Compaction
 from backscroll.conversation.memory import ChatMemory, InMemoryChatMemory
+from backscroll.conversation.windowed import WindowedChatMemory
 from backscroll.filters.memory import MemoryFilter
 from backscroll.kernel.client import ChatClient, ToolExecutor
 from backscroll.kernel.errors import ResumeRefused
@@ -96,6 +98,7 @@ class Agent:
         own = check_memory_filters(self.filters)
         if own is not None and isinstance(self.memory, _OwnMemory):
             object.__setattr__(self, "memory", own.memory)
+        check_window(self.memory, [self.compaction, *self.filters])
         check_texts(self.texts, Texts())
         check_limit(self.max_iterations)
         check_slots(self.slots)
@@ -128,7 +131,14 @@ class Agent:
         object.__setattr__(self, "client", client)
 
     def replace(self, **changes: Any) -> Agent:
-        """Return a changed agent that shares filters, locks and caches with this one."""
+        """Return a changed agent that shares filters, locks and caches with this one.
+
+        A window stays around whatever memory is put in its place.
+        """
+        memory = changes.get("memory", self.memory)
+        if isinstance(self.memory, WindowedChatMemory):
+            if not isinstance(memory, WindowedChatMemory):
+                changes["memory"] = self.memory.over(memory)
         return dataclasses.replace(self, **changes)
 
     async def invoke(self, input: Input, **options: Unpack[TurnOptions]) -> TurnResult:

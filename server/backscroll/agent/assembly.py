@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from backscroll.compaction.filter import Compaction
+from backscroll.conversation.memory import ChatMemory
+from backscroll.conversation.windowed import WindowedChatMemory
 from backscroll.filters.memory import MemoryFilter
 from backscroll.kernel.errors import AssemblyError
 from backscroll.kernel.filter import Filter, check_filters, hooks_of
@@ -40,6 +42,14 @@ def check_compaction(compaction: object) -> Compaction | None:
     if compaction is not None and not isinstance(compaction, Compaction):
         raise _invalid("compaction", "a Compaction", compaction)
     return compaction
+
+
+def check_window(memory: ChatMemory, filters: Iterable[object]) -> None:
+    """Raise `window_with_compaction`: each would undo what the other does."""
+    is_window = isinstance(memory, WindowedChatMemory) and memory.max_messages is not None
+    if is_window and any(_compacts(item) for item in filters):
+        message = "a window moves the beginning that compaction summarises; use one of the two"
+        raise AssemblyError("window_with_compaction", message, "memory")
 
 
 def check_model(model: object) -> ChatModel:

@@ -11,6 +11,7 @@ from backscroll.agent.inputs import Input, TurnOptions
 from backscroll.agent.pause import PauseStore
 from backscroll.compaction.filter import Compaction
 from backscroll.conversation.memory import ChatMemory
+from backscroll.conversation.windowed import full_memory
 from backscroll.kernel.message import Message
 from backscroll.kernel.turn import Pause, TurnResult
 
@@ -74,7 +75,7 @@ class Session:
 
     async def history(self) -> list[Message]:
         """Return all messages so far."""
-        return await self.agent.memory.get(self.conversation_id)
+        return await full_memory(self.agent.memory).get(self.conversation_id)
 
     async def reset(self) -> None:
         """Forget the conversation: its messages, its pause, and what compaction knows of it."""

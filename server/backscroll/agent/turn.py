@@ -22,6 +22,7 @@ from backscroll.agent.plan import TurnPlan, TurnState
 from backscroll.agent.round import Resumption
 from backscroll.agent.settle import settle
 from backscroll.conversation.history import heal
+from backscroll.conversation.windowed import full_memory
 from backscroll.kernel.errors import (
     AwaitingResume,
     BackscrollError,
@@ -161,7 +162,7 @@ class Turn:
         plan = self.plan
         if plan.is_ephemeral:
             return []
-        history = await plan.memory.get(plan.conversation_id)
+        history = await full_memory(plan.memory).get(plan.conversation_id)
         lost = heal(history, plan.tooling.client.texts.abandoned)
         return history + await plan.memory.add(plan.conversation_id, lost) if lost else history
 

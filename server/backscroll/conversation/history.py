@@ -54,6 +54,23 @@ def pair(history: Sequence[Message]) -> Pairing:
     return Pairing(answers, orphans, frozenset(unused - orphans))
 
 
+def segments(history: Sequence[Message]) -> list[tuple[int, ...]]:
+    """Return the history in pieces that belong together, each as its positions, in order.
+
+    A piece is an assistant message with calls and the results of these calls, or one other message.
+    """
+    answers = pair(history).answers
+    grouped = {at for row in answers.values() for at in row if at is not None}
+    pieces: list[tuple[int, ...]] = []
+    for at in range(len(history)):
+        if at in answers:
+            results = sorted(found for found in answers[at] if found is not None)
+            pieces.append((at, *results))
+        elif at not in grouped:
+            pieces.append((at,))
+    return pieces
+
+
 def heal(history: Sequence[Message], text: str, outcome: Outcome = "cancelled") -> list[Message]:
     """Return the results that the last assistant message with calls still lacks, in call order.
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from backscroll.conversation.memory import ChatMemory
 from backscroll.conversation.parts import fit
 from backscroll.conversation.repair import Repair, repair
+from backscroll.conversation.windowed import WindowedChatMemory, full_memory
 from backscroll.kernel.errors import ModelError
 from backscroll.kernel.filter import ChatHandler, Filter
 from backscroll.kernel.message import Message, Role
@@ -65,28 +66,40 @@ class MemoryFilter(Filter):
         What the view has otherwise than the history is reported: claims always, notes once.
         """
         conversation_id = request.conversation_id or ""
-        history = await self.memory.get(conversation_id)
+        history, outside = await self._read(conversation_id)
         view, repairs = repair(history, request.texts.no_result)
         misfits: tuple[int, ...] = ()
         if request.model is not None:
             view, misfits = fit(view, request.model, request.texts.part_not_shown)
         hidden = [view[at].id or "" for at in misfits]
-        await self._report(request, conversation_id, history, repairs, hidden)
-        taken = frozenset(call.id for message in history for call in message.tool_calls)
+        claims = [claim for done in repairs for claim in _repair_claims(done, history)]
+        claims += [Claim("rewritten", "part not shown", self.name, message_id=m) for m in hidden]
+        claims += [
+            Claim("dropped", "outside the window", self.name, message_id=m.id) for m in outside
+        ]
+        await self._report(request, conversation_id, claims, repairs, hidden)
+        taken = frozenset(call.id for m in (*history, *outside) for call in m.tool_calls)
         return request.replace(messages=tuple(view), taken_call_ids=taken)
+
+    async def _read(self, conversation_id: str) -> tuple[list[Message], list[Message]]:
+        """Return the history that is sent, and what a window keeps out of it."""
+        history = await full_memory(self.memory).get(conversation_id)
+        if not isinstance(self.memory, WindowedChatMemory):
+            return history, []
+        shown = self.memory.shown(history)
+        ids = {message.id for message in shown}
+        return shown, [message for message in history if message.id not in ids]
 
     async def _report(
         self,
         request: ChatRequest,
         conversation_id: str,
-        history: Sequence[Message],
+        claims: Sequence[Claim],
         repairs: Sequence[Repair],
         hidden: Sequence[str],
     ) -> None:
         if request.observer is None:
             return
-        claims = [claim for done in repairs for claim in _repair_claims(done, history)]
-        claims += [Claim("rewritten", "part not shown", self.name, message_id=m) for m in hidden]
         if claims:
             await request.report(ViewPlanned(tuple(claims)))
         notes = [Note("repair", done.text, done.key) for done in repairs]
@@ -144,7 +157,4 @@ def _repair_claims(done: Repair, history: Sequence[Message]) -> list[Claim]:
     fate = _FATES[done.kind]
     if not done.positions:
         return [Claim(fate, done.text, "memory", what="result")]
-    return [
-        Claim(fate, done.text, "memory", index=at, message_id=history[at].id)
-        for at in done.positions
-    ]
+    return [Claim(fate, done.text, "memory", message_id=history[at].id) for at in done.positions]
