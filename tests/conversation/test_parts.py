@@ -7,6 +7,7 @@ from backscroll.conversation.parts import fit, refusal
 from backscroll.kernel.content import FilePart, Part, TextPart, VendorPart
 from backscroll.kernel.message import user
 from backscroll.kernel.model import ModelProfile
+from backscroll.providers.openai import OpenAIModel
 from played_model import PlayedModel
 
 MODEL = PlayedModel([], profile=ModelProfile(parts={"user": ("image/*", "application/pdf")}))
@@ -62,3 +63,14 @@ def test_fit_changes_what_the_model_reads() -> None:
 
     assert fitted.content == (sound,)
     assert fitted.model_content == (TextPart("-"),)
+
+
+def test_a_model_that_knows_its_wire_is_asked() -> None:
+    """PART2: what the wire refuses is refused, whatever the profile says."""
+    profile = ModelProfile(parts={"user": ("image/*", "audio/*")})
+    model = OpenAIModel("m", base_url="http://127.0.0.1:9/v1", api_key="k", profile=profile)
+    flac = FilePart("audio/flac", data="AA==")
+
+    assert refusal(flac, "user", model) == "images, PDF, wav and mp3 are what this wire takes"
+    assert refusal(FilePart("image/png", data="AA=="), "user", model) is None
+    assert refusal(TextPart("x"), "tool", model) is None

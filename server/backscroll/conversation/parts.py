@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from backscroll.kernel.content import FilePart, Part, TextPart, VendorPart
 from backscroll.kernel.message import Message
@@ -10,9 +10,16 @@ from backscroll.kernel.model import ChatModel
 
 
 def refusal(part: Part, role: str, model: ChatModel) -> str | None:
-    """Return why a model cannot be sent a part in a message of a role, or None if it can."""
+    """Return why a model cannot be sent a part in a message of a role, or None if it can.
+
+    A model that knows its wire has a method `refuses(part, role)`, which is asked; of others the
+    profile decides.
+    """
     if isinstance(part, TextPart):
         return None
+    refuses: Callable[[Part, str], str | None] | None = getattr(model, "refuses", None)
+    if refuses is not None:
+        return refuses(part, role)
     if isinstance(part, VendorPart):
         owner: str | None = part.vendor
     else:
