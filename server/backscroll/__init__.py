@@ -9,11 +9,28 @@ __version__ = "0.1.0"
 
 # Public name -> module. Loaded on first use, because importing any room runs this file first.
 _HOMES: dict[str, str] = {
-    "Agent": "backscroll.agent.agent",
-    "Compaction": "backscroll.compaction.filter",
-    "Filter": "backscroll.kernel.filter",
-    "Message": "backscroll.kernel.message",
-    "tool": "backscroll.kernel.tool",
+    name: f"backscroll.{home}"
+    for home, names in {
+        "agent.agent": "Agent",
+        "agent.loader": "load_agent",
+        "compaction.extractive": "ExtractiveSummariser",
+        "compaction.filter": "Compaction",
+        "conversation.memory": "ChatMemory InMemoryChatMemory",
+        "kernel.client": "ChatClient",
+        "kernel.content": "FilePart TextPart file_part",
+        "kernel.errors": "BackscrollError ModelError ToolError",
+        "kernel.filter": "Filter around",
+        "kernel.message": "Message Role ToolCall assistant system tool_call tool_result user",
+        "kernel.model": "ChatModel ModelOptions ModelProfile Retry",
+        "kernel.ports": "CancelToken",
+        "kernel.request": "ChatRequest ChatResponse Note ToolRequest ToolResponse",
+        "kernel.texts": "Texts",
+        "kernel.tool": "Slot Tool ToolContext ToolResult ToolRetry ToolSet client_tool tool",
+        "kernel.turn": "Continue IterationRequest TurnRequest TurnResult",
+        "providers.demo": "DemoModel",
+        "providers.openai": "OpenAIModel",
+    }.items()
+    for name in names.split()
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]
