@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from backscroll.agui.dialect import Dialect
-from backscroll.runs.hub import Feed
+from backscroll.agui.fit import fits
+from backscroll.runs.hub import Feed, Held
 
 TERMINAL = frozenset({"RUN_FINISHED", "RUN_ERROR"})
 PAGE = 200
@@ -42,13 +43,7 @@ class Delivery:
             for held in await self.feed.after(self.cursor, PAGE):
                 entry = held.entry
                 if entry.kind == "event" and self.run in (None, entry.run):
-                    text = held.text(self.dialect.form, self.dialect.frame)
-                    if len(text) > self.max_frame:
-                        fitted = self.dialect.fitted(entry, self.max_frame)
-                        if fitted is None:
-                            raise NeedsResync(self.cursor)
-                        text = fitted
-                    await self.write(text)
+                    await self.write(self._frame(held))
                     if self.run is not None and entry.type in TERMINAL:
                         self.cursor = held.seq
                         return
@@ -59,8 +54,20 @@ class Delivery:
         assert self.run is not None
         while True:
             for held in await self.feed.after(self.cursor, 1):
-                self.cursor = held.seq
                 entry = held.entry
-                if entry.kind == "event" and entry.run == self.run:
-                    await self.write(held.text(self.dialect.form, self.dialect.frame))
+                is_ours = entry.kind == "event" and entry.run == self.run
+                if is_ours:
+                    await self.write(self._frame(held))
+                self.cursor = held.seq
+                if is_ours:
                     return
+
+    def _frame(self, held: Held) -> str:
+        """Return an entry as a frame that the reader can take; raises NeedsResync."""
+        text = held.text(self.dialect.form, self.dialect.frame)
+        if fits(text, self.max_frame):
+            return text
+        fitted = self.dialect.fitted(held.entry, self.max_frame)
+        if fitted is None:
+            raise NeedsResync(self.cursor)
+        return fitted
