@@ -1,0 +1,231 @@
+"""Strategies that are compared: ours, and our own versions of ideas that others use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from backscroll.compaction.budget import Asked, Budget, make_budget
+from backscroll.compaction.canon_forms import references
+from backscroll.compaction.extractive import ExtractiveSummariser, extract
+from backscroll.compaction.facts import FactReader
+from backscroll.compaction.groups import find_groups
+from backscroll.compaction.micro import Shaper
+from backscroll.compaction.plan import PlanInput, plan, settle
+from backscroll.compaction.reading import Means
+from backscroll.compaction.settings import Settings
+from backscroll.compaction.store import EMPTY, CompactionEntry
+from backscroll.compaction.summariser import SummaryPart, transcript_head
+from backscroll.compaction.summary_run import run_job, skipped
+from backscroll.compaction.tokens import Sizes
+from backscroll.kernel.message import Message, Role, user
+from backscroll.kernel.model import ModelProfile
+from backscroll.kernel.ports import CancelToken, SystemClock
+
+USUAL_SUMMARY, EQUAL_SHARE = 1_200, 0.25
+
+
+@dataclass(slots=True)
+class Work:
+    """What the summariser was asked for so far."""
+
+    calls: int = 0
+    tokens: int = 0
+
+
+class Strategy(Protocol):
+    """Decides what each call of a session is sent."""
+
+    work: Work
+
+    def view(self, history: Sequence[Message]) -> tuple[Message, ...]:
+        """Return what the next call sends; histories only grow."""
+        ...
+
+
+class Backscroll:
+    """Our own ladder, by its pure functions and the extractive summariser."""
+
+    def __init__(self, window: int, *, facts: bool = True, summariser: bool = True) -> None:
+        sizes = Sizes()
+        rules = None if facts else ()
+        reader = FactReader(sizes) if rules is None else FactReader(sizes, rules=rules)
+        self._means = Means(sizes, Shaper(sizes), reader)
+        self._asked = Asked(ModelProfile(window, window_source="catalogue"))
+        self._settings = Settings() if facts else Settings(facts_max=1)
+        self._entry: CompactionEntry = EMPTY
+        self._summariser = ExtractiveSummariser() if summariser else None
+        self.work = Work()
+
+    def view(self, history: Sequence[Message]) -> tuple[Message, ...]:
+        """Return the view that the filter would send."""
+        given = PlanInput(
+            tuple(history), self._asked, self._means, self._settings, self._entry,
+            withheld=None if self._summariser else "no_summariser",
+        )  # fmt: skip
+        planned = plan(given)
+        if planned.job is not None and self._summariser is not None:
+            outcome = asyncio.run(self._run(planned.job))
+            self.work.calls += len(outcome.exchanges)
+            count = self._means.sizes.text
+            self.work.tokens += sum(count(x.prompt) + count(x.answer) for x in outcome.exchanges)
+            planned = settle(planned, outcome)
+        elif planned.job is not None:
+            planned = settle(planned, skipped("no_summariser"))
+        self._entry = planned.entry
+        return planned.view
+
+    async def _run(self, job: object) -> object:
+        return await run_job(
+            job, self._summariser, timeout_s=60, cancel=CancelToken(), clock=SystemClock(),
+            count=self._means.sizes.text,
+        )  # fmt: skip
+
+
+class _Other:
+    """What the other strategies share: sizes, the same budget, and a summary by lines."""
+
+    def __init__(self, window: int, summary: int = 0) -> None:
+        self._sizes = Sizes()
+        asked = Asked(ModelProfile(window, window_source="catalogue"))
+        self._budget: Budget = make_budget(asked, Settings(), self._sizes)
+        self._room = self._budget.available
+        self._summary_max = summary or int(EQUAL_SHARE * self._room)
+        self._start = 0
+        self._summary = ""
+        self.work = Work()
+
+    def _after(self, history: Sequence[Message], room: int) -> int:
+        """Return the start of the newest whole groups that fit into the room."""
+        total, start = 0, len(history)
+        for group in reversed(find_groups(history)):
+            total += self._sizes.messages(history[group.start : group.end])
+            if total > room:
+                break
+            start = group.start
+        return min(start, find_groups(history)[-1].start)
+
+    def _boundary(self, history: Sequence[Message], at: int) -> int:
+        """Return the start of the group that holds a message."""
+        return max(g.start for g in find_groups(history) if g.start <= at)
+
+    def _summarise(self, history: Sequence[Message], end: int, most: int | None = None) -> None:
+        """Merge H[start:end] into the summary, reading at most so many tokens of it."""
+        transcript = _transcript(history, self._start, end)
+        if most is not None:
+            transcript = transcript[-most * 3 :]
+        part = SummaryPart(self._summary, transcript, self._summary_max)
+        self._summary = extract(part)
+        self.work.calls += 1
+        texts = (part.notes, part.transcript, self._summary)
+        self.work.tokens += sum(map(self._sizes.text, texts))
+        self._start = end
+
+    def _with_summary(self, *rest: Message) -> tuple[Message, ...]:
+        head = (user(f"Summary of what came before:\n{self._summary}"),) if self._summary else ()
+        return (*head, *rest)
+
+
+class Sliding(_Other):
+    """The newest messages that fit; with hysteresis, cut to a half when they do not."""
+
+    def __init__(self, window: int, hysteresis: bool = False) -> None:
+        super().__init__(window)
+        self._hysteresis = hysteresis
+
+    def view(self, history: Sequence[Message]) -> tuple[Message, ...]:
+        """Return the newest whole groups."""
+        if not self._hysteresis:
+            return tuple(history[self._after(history, self._room) :])
+        if self._sizes.messages(history[self._start :]) > self._room:
+            self._start = self._after(history, self._room // 2)
+        return tuple(history[self._start :])
+
+
+class Masking(_Other):
+    """Tool results but the last ten are masked; what still does not fit slides out."""
+
+    def view(self, history: Sequence[Message]) -> tuple[Message, ...]:
+        """Return the history with old observations masked."""
+        results = [i for i, m in enumerate(history) if m.role is Role.TOOL]
+        old = set(results[:-10])
+        masked = [
+            m.replace(content="[old result left out]") if i in old else m
+            for i, m in enumerate(history)
+        ]
+        return tuple(masked[self._after(masked, self._room) :])
+
+
+class SummariseAll(_Other):
+    """Everything but the last 20 messages is merged into one summary when the window is full."""
+
+    def __init__(self, window: int, summary: int, most_input: int | None = None) -> None:
+        super().__init__(window, summary)
+        self._most = most_input
+
+    def view(self, history: Sequence[Message]) -> tuple[Message, ...]:
+        """Return summary and recent messages."""
+        view = self._with_summary(*history[self._start :])
+        if self._sizes.messages(view) > 0.85 * self._room:
+            end = self._boundary(history, max(0, len(history) - 20))
+            if end > self._start:
+                self._summarise(history, end, self._most)
+            view = self._with_summary(*history[self._start :])
+        if self._sizes.messages(view) > self._room:
+            room = self._room - self._sizes.text(self._summary)
+            view = self._with_summary(*history[max(self._start, self._after(history, room)) :])
+        return view
+
+
+class FreshStart(_Other):
+    """When the window is full, a summary and the last message begin a new context."""
+
+    keeps_user_words = False
+
+    def view(self, history: Sequence[Message]) -> tuple[Message, ...]:
+        """Return summary and what came after it."""
+        view = self._whole(history)
+        if self._sizes.messages(view) > 0.85 * self._room:
+            end = find_groups(history)[-1].start
+            if end > self._start:
+                self._summarise(history, end)
+            view = self._whole(history)
+        return view
+
+    def _whole(self, history: Sequence[Message]) -> tuple[Message, ...]:
+        words = self._user_words(history) if self.keeps_user_words else ()
+        return self._with_summary(*words, *history[self._start :])
+
+    def _user_words(self, history: Sequence[Message]) -> tuple[Message, ...]:
+        """Return the newest user messages before the summary's end, in a tenth of the room."""
+        out: list[Message] = []
+        room = self._room // 10
+        for message in reversed(history[: self._start]):
+            room -= self._sizes.message(message) if message.role is Role.USER else 0
+            if room < 0:
+                break
+            if message.role is Role.USER:
+                out.append(message)
+        return tuple(reversed(out))
+
+
+class SummaryAndUserWords(FreshStart):
+    """A fresh start that also keeps recent user messages word for word."""
+
+    keeps_user_words = True
+
+
+def _transcript(history: Sequence[Message], start: int, end: int) -> str:
+    refs = references(history)
+    lines: list[str] = []
+    for index in range(start, end):
+        message = history[index]
+        kind = message.role.value
+        if message.text:
+            lines.append(transcript_head(refs[index], kind, message.name) + message.text)
+        lines += [
+            transcript_head(refs[index], "call", c.name) + c.args_text for c in message.tool_calls
+        ]
+    return "\n".join(lines)
