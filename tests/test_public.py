@@ -5,9 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import pytest
-
 import backscroll
+import pytest
 
 
 def test_every_public_name_is_there() -> None:
