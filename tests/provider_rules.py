@@ -32,6 +32,7 @@ class Rules:
     extra_keys: tuple[str, ...] = ()
     alternate: bool = False
     reasoning: Literal["allow", "refuse", "demand"] = "allow"
+    tools_with_history: bool = False
 
 
 class Refused(Exception):
@@ -45,12 +46,14 @@ class Refused(Exception):
 def check_openai(raw: bytes, rules: Rules) -> dict[str, Any]:
     """Return the parsed body, or raise Refused with the sentence a real server would send."""
     try:
-        body = json.loads(raw.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_constant)
+        body = json.loads(
+            raw.decode("utf-8"), object_pairs_hook=unique_keys, parse_constant=no_constant
+        )
     except ValueError as error:
         raise Refused(f"We could not parse the JSON body of your request: {error}") from None
     if not isinstance(body, dict):
         raise Refused("The JSON body of your request is not an object.")
-    for text in _texts(body):
+    for text in texts_in(body):
         if any("\ud800" <= char <= "\udfff" for char in text):
             raise Refused("Invalid body: a text holds a lone surrogate.")
     for key in body:
@@ -166,7 +169,7 @@ def _check_call(call: Any, where: str) -> None:
     if not isinstance(function.get("name"), str) or not NAME.fullmatch(function["name"]):
         raise Refused(f"Invalid 'function.name': {function.get('name')!r}", where)
     try:
-        args = json.loads(function["arguments"], parse_constant=_constant)
+        args = json.loads(function["arguments"], parse_constant=no_constant)
     except (KeyError, TypeError, ValueError):
         args = None
     if not isinstance(args, dict):
@@ -312,24 +315,24 @@ def _check_format(value: Any) -> None:
         raise Refused("Missing 'response_format.json_schema.name'.", "response_format")
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts_in(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for key, item in value.items():
             yield key
-            yield from _texts(item)
+            yield from texts_in(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _texts(item)
+            yield from texts_in(item)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     out = dict(pairs)
     if len(out) < len(pairs):
         raise ValueError("a key occurs twice in one object")
     return out
 
 
-def _constant(name: str) -> Any:
+def no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from provider_rules import Refused, Rules, check_openai
+from provider_rules_anthropic import check_anthropic
 from provider_script import Hold, Reply, error, openai_body, openai_events, usage_of, words
+from provider_script_anthropic import anthropic_body, anthropic_error, anthropic_events
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +29,15 @@ class Settings:
     window: int | None = None
     chars_per_token: float = 4.0
     overflow: str = "openai"
+    tools_with_history: bool = False
     drop_reused: int = 0
     drop_all: int = 0
     routes: dict[str, Any] = field(default_factory=dict)
 
     def rules(self) -> Rules:
         """Return the part the request check reads."""
-        return Rules(tuple(self.extra_keys), self.alternate, self.reasoning)
+        keys = tuple(self.extra_keys)
+        return Rules(keys, self.alternate, self.reasoning, self.tools_with_history)
 
 
 @dataclass(slots=True)
@@ -56,6 +60,11 @@ class Recorded:
     def json(self) -> Any:
         """The body, parsed."""
         return json.loads(self.body)
+
+    @property
+    def is_anthropic(self) -> bool:
+        """Whether it came over the messages wire."""
+        return self.path.endswith("/messages")
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -117,24 +126,33 @@ class Script:
 
     def check(self, record: Recorded) -> Reply | None:
         """Return the refusal a real server would send, if there is a reason for one."""
+        refusal = self._refusal(record)
+        if refusal is None or not record.is_anthropic:
+            return refusal
+        inner = refusal.body["error"]
+        kind = "authentication_error" if refusal.status == 401 else "invalid_request_error"
+        return anthropic_error(refusal.status, inner["message"], kind)
+
+    def _refusal(self, record: Recorded) -> Reply | None:
         key = self.settings.api_key
-        given = record.headers.get("authorization", "")
-        if key is not None and given != f"Bearer {key}":
-            shown = given.removeprefix("Bearer ")
-            record.problem = f"Incorrect API key provided: {shown}."
+        bearer = record.headers.get("authorization", "").removeprefix("Bearer ")
+        given = record.headers.get("x-api-key", bearer)
+        if key is not None and given != key:
+            record.problem = f"Incorrect API key provided: {given}."
             return error(401, record.problem, "invalid_api_key")
         if self.settings.strict:
+            check = check_anthropic if record.is_anthropic else check_openai
             try:
-                check_openai(record.body, self.settings.rules())
+                check(record.body, self.settings.rules())
             except Refused as refused:
                 record.problem = str(refused)
                 reply = error(400, str(refused))
                 return replace(
                     reply, body={"error": {**reply.body["error"], "param": refused.param}}
                 )
-        return self._overflow(record.json)
+        return self._overflow(record.json, record.is_anthropic)
 
-    def _overflow(self, body: dict[str, Any]) -> Reply | None:
+    def _overflow(self, body: dict[str, Any], is_anthropic: bool) -> Reply | None:
         window = self.settings.window
         if window is None:
             return None
@@ -144,6 +162,11 @@ class Script:
             return _llama_overflow(used, window) if used >= window else None
         if used + output <= window:
             return None
+        if is_anthropic and used <= window:
+            text = f"exceed context limit: {used} + {output} > {window}"
+            return error(400, f"input length and `max_tokens` {text}, decrease input length")
+        if is_anthropic:
+            return error(400, f"prompt is too long: {used} tokens > {window} maximum")
         asked = f"your messages resulted in {used} tokens."
         if used <= window:
             asked = (
@@ -219,7 +242,7 @@ class Connection:
             status, value = settings.routes[path]
             await self._send_body(status, value, {})
             return
-        if not path.endswith("/chat/completions"):
+        if not path.endswith(("/chat/completions", "/messages")):
             await self._send_body(404, {"error": {"message": f"no route {path}"}}, {})
             return
         records = self.script.records
@@ -244,16 +267,35 @@ class Connection:
         if reply.body is not None or not request.get("stream"):
             if reply.hold_after is not None:
                 await self._hold(Hold())
-            usage = self._usage(reply, request) if request else None
             value = reply.body
             if value is None:
-                value = openai_body(reply, str(request.get("model")), usage)
+                value = self._body(record, reply)
             await self._send_body(reply.status, value, reply.headers)
             return
+        await self._stream(record, reply, self._events(record, reply))
+
+    def _body(self, record: Recorded, reply: Reply) -> dict[str, Any]:
+        model = str(record.json.get("model"))
+        if record.is_anthropic:
+            return anthropic_body(reply, model, self._anthropic_usage(reply, record.json))
+        return openai_body(reply, model, self._usage(reply, record.json))
+
+    def _events(self, record: Recorded, reply: Reply) -> list[str | Hold]:
+        request = record.json
+        model = str(request.get("model"))
+        if record.is_anthropic:
+            return anthropic_events(reply, model, self._anthropic_usage(reply, request))
         asked = (request.get("stream_options") or {}).get("include_usage")
-        usage = self._usage(reply, request) if asked else None
-        events = openai_events(reply, str(request.get("model")), usage)
-        await self._stream(record, reply, events)
+        return openai_events(reply, model, self._usage(reply, request) if asked else None)
+
+    def _anthropic_usage(self, reply: Reply, request: dict[str, Any]) -> dict[str, int]:
+        usage = self._usage(reply, request) or usage_of(0, 0)
+        if "input_tokens" in usage:
+            return usage
+        return {
+            "input_tokens": usage["prompt_tokens"],
+            "output_tokens": usage["completion_tokens"],
+        }
 
     async def _stream(self, record: Recorded, reply: Reply, events: list[str | Hold]) -> None:
         if isinstance(events[0], Hold):

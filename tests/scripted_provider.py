@@ -13,6 +13,9 @@ What is answered, in this order: `provider.script.answer(record) -> Reply | None
 only), rules by content (`when("Summarise", Reply(...))`, the last reply of a rule repeats), the
 queue (`add`), the fallback (`otherwise`). After that a 400 says that the script has ended.
 
+It speaks chat completions (`/v1/chat/completions`) and messages (`/v1/messages`; give an
+AnthropicModel `base_url=provider.url`); the same Reply is played on both.
+
 Before that each request is checked by the rules of real servers (provider_rules: roles, pairing of
 calls and results, no empty text, unique names, schema form, one system message first) and refused
 with 400 when it breaks one; `provider.problems` lists such refusals and should be empty.
@@ -21,9 +24,10 @@ Settings (`configure(...)`): `strict` (True) · `extra_keys` accepted in the bod
 (roles must alternate) · `reasoning` ("allow", "refuse", "demand" reasoning_content on messages
 with calls) · `api_key` (401 without it, echoing what was sent) · `window` (refuse above it;
 `chars_per_token` 4.0 and four per message count, or set `provider.script.count`) · `overflow`
-("openai": prompt plus output, "llama.cpp": the prompt alone) · `drop_reused` (close the next n
-requests that come on a reused connection, without a byte) · `drop_all` (the same for any request)
-· `routes` ({"/v1/models": (200, {...})}: fixed answers).
+("openai": prompt plus output, "llama.cpp": the prompt alone) · `tools_with_history` (tool blocks
+need tools) · `drop_reused` (close the next n requests that come on a reused connection, without a
+byte) · `drop_all` (the same for any request) · `routes` ({"/v1/models": (200, {...})}: fixed
+answers).
 
 Replies: see provider_script.Reply. A `Hold(name)` in a stream waits for `release(name)`.
 

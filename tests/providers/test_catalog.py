@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from backscroll.kernel.errors import AssemblyError
+from backscroll.providers.anthropic import AnthropicModel
 from backscroll.providers.catalog import resolve
 from backscroll.providers.demo import DemoModel
 from backscroll.providers.openai import OpenAIModel
@@ -26,10 +27,22 @@ def test_an_openai_model_comes_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert model.name == "llama3.2:3b"
 
 
+def test_an_anthropic_model_comes_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`anthropic:NAME` uses the environment."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "KEY-PROV-789")
+
+    model = resolve("anthropic:claude-sonnet-4-5")
+
+    assert isinstance(model, AnthropicModel)
+    assert model.profile.context_window == 200_000
+
+
 @pytest.mark.parametrize("name", ["", "opanai:m", "openai", "demo:x"])
 def test_an_unknown_name_says_what_is_expected(name: str) -> None:
     """The error lists the forms a name can have, and what was got."""
-    with pytest.raises(AssemblyError, match="expected one of openai:NAME, demo, got") as raised:
+    with pytest.raises(
+        AssemblyError, match="expected one of openai:NAME, anthropic:NAME, demo, got"
+    ) as raised:
         resolve(name)
 
     assert raised.value.kind == "invalid_option"

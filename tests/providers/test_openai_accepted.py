@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from backscroll.kernel.model import ModelProfile, ModelRequest
-from backscroll.providers.openai_request import WireConfig, encode
-from backscroll.providers.openai_setup import encode_from_setup, setup_of
+from backscroll.providers.openai_request import ENCODER
 from backscroll.providers.profiles import VENDORS, profile_for
+from backscroll.providers.wire import WireConfig
 from hypothesis import given, settings
 from provider_histories import requests
 from provider_rules import Rules, check_openai
@@ -40,14 +40,17 @@ def test_any_history_is_accepted(name: str, request: ModelRequest) -> None:
     profile = replace(profile, parts=IMAGES)
 
     for stream in (False, True):
-        check_openai(encode(request, profile, WireConfig("m"), stream), Rules(**rules))
+        body = ENCODER.encode(request, profile, WireConfig("m", name), stream)
+        check_openai(body, Rules(**rules))
 
 
 @given(request=requests())
 @settings(max_examples=60, deadline=None)
 def test_any_body_is_written_again(request: ModelRequest) -> None:
     """REC1: from setup and request the same bytes come out, whatever the history holds."""
-    profile, config = ModelProfile(parts=IMAGES, replay_reasoning="always"), WireConfig("m")
-    setup = json.loads(json.dumps(setup_of(profile, config, request.texts)))
+    profile, config = ModelProfile(parts=IMAGES, replay_reasoning="always"), WireConfig("m", "p")
+    setup = json.loads(json.dumps(ENCODER.setup(profile, config, request.texts)))
 
-    assert encode_from_setup(setup, request, True) == encode(request, profile, config, True)
+    again = ENCODER.encode_from_setup(setup, request, True)
+
+    assert again == ENCODER.encode(request, profile, config, True)

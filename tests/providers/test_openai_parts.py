@@ -89,8 +89,8 @@ def test_the_profile_narrows_the_table() -> None:
 
 def test_text_content_is_joined() -> None:
     """Where text is expected, text parts are concatenated and anything else is refused."""
-    assert RULES.texts((TextPart("a"), TextPart("b")), "tool") == "ab"
-    assert RULES.texts(None, "tool") == ""
+    assert RULES.text((TextPart("a"), TextPart("b")), "tool") == "ab"
+    assert RULES.text(None, "tool") == ""
 
     with pytest.raises(ModelError, match="part 0"):
-        RULES.texts((VendorPart("openai", {}),), "assistant")
+        RULES.text((VendorPart("openai", {}),), "assistant")

@@ -57,6 +57,8 @@ class Texts:
     environment_problem: str = "{name} failed because of its environment: {message}"
     continued: str = "(The conversation continues.)"
     empty_message: str = "(empty message)"
+    call_as_text: str = "[called {name} with {args}]"
+    result_as_text: str = "[{name} returned: {content}]"
     part_not_shown: str = "[{media_type} not shown: this model cannot read it]"
     max_iterations: str = "The turn was stopped after {limit} tool rounds without a final answer."
     incomplete_stream: str = "The model's reply broke off before it was complete."

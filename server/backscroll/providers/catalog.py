@@ -1,4 +1,4 @@
-"""Models by name: what `openai:NAME` and `demo` stand for."""
+"""Models by name: what `openai:NAME`, `anthropic:NAME` and `demo` stand for."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from collections.abc import Callable, Mapping
 
 from backscroll.kernel.errors import AssemblyError
 from backscroll.kernel.model import ChatModel
+from backscroll.providers.anthropic import AnthropicModel
 from backscroll.providers.demo import DemoModel
 from backscroll.providers.openai import OpenAIModel
 
-_MAKERS: Mapping[str, Callable[[str], ChatModel]] = {"openai": OpenAIModel}
+_MAKERS: Mapping[str, Callable[[str], ChatModel]] = {
+    "openai": OpenAIModel,
+    "anthropic": AnthropicModel,
+}
 
 _EXPECTED = ", ".join([*(f"{name}:NAME" for name in _MAKERS), "demo"])
 

@@ -112,17 +112,22 @@ def from_answer(
 
 
 def from_error(
-    value: Any, source: Source, *, status: int | None = None, partial: Partial | None = None
+    value: Any,
+    source: Source,
+    *,
+    partial: Partial | None = None,
+    otherwise: ModelErrorKind = "provider",
 ) -> ModelError:
     """Return the error that an error object inside a successful answer or a stream amounts to.
 
-    `value` is what the member `error` holds, or the whole event.
+    `value` is what the member `error` holds, or the whole event; `otherwise` is the kind of one
+    whose code says nothing.
     """
     refusal = recognise(200, {"error": value})
     codes = _codes({"error": value})
-    kind = _BY_REFUSAL.get(refusal.cls) or _kind_of_codes(codes)
+    kind = _BY_REFUSAL.get(refusal.cls) or _kind_of_codes(codes) or otherwise
     message = _message({"error": value}) or _as_text(value) or "the provider reported an error"
-    return _error(kind, message, source, refusal, codes, status, None, partial)
+    return _error(kind, message, source, refusal, codes, None, None, partial)
 
 
 def from_exception(
@@ -193,14 +198,14 @@ def _kind_of_status(status: int) -> ModelErrorKind:
     return "provider" if status >= 500 else "invalid_request"
 
 
-def _kind_of_codes(codes: Sequence[str]) -> ModelErrorKind:
-    """Read codes and types, a code that is an HTTP status among them; unknown ones may pass."""
+def _kind_of_codes(codes: Sequence[str]) -> ModelErrorKind | None:
+    """Read codes and types, a code that is an HTTP status among them."""
     for code in codes:
         if code in _BY_CODE:
             return _BY_CODE[code]
         if code.isascii() and code.isdigit() and 400 <= int(code[:6]) < 600:
             return _kind_of_status(int(code))
-    return "provider"
+    return None
 
 
 def _codes(body: Any) -> list[str]:

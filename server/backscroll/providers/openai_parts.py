@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from backscroll.kernel.content import Content, FilePart, Part, TextPart, VendorPart
-from backscroll.kernel.errors import ModelError
 from backscroll.kernel.model import ModelProfile
+from backscroll.providers.parts import text_only, unsupported
 
 VENDOR = "openai"
 
@@ -43,16 +43,9 @@ class PartRules:
             return None if known else f"its file handle belongs to {part.provider!r}"
         return _form_problem(part) or self.profile.accepts(part.media_type, role)
 
-    def texts(self, content: Content, role: str) -> str:
+    def text(self, content: Content, role: str) -> str:
         """Return content that must be text; raises `unsupported_content` for anything else."""
-        if isinstance(content, str) or content is None:
-            return content or ""
-        pieces: list[str] = []
-        for n, part in enumerate(content):
-            if not isinstance(part, TextPart):
-                raise unsupported(part, n, self.refuses(part, role) or "text is expected here")
-            pieces.append(part.text)
-        return "".join(pieces)
+        return text_only(content, lambda part: self.refuses(part, role))
 
     def parts(self, content: Sequence[Part], role: str) -> list[dict[str, Any]]:
         """Return the wire's parts, without blank texts; raises `unsupported_content`."""
@@ -64,12 +57,6 @@ class PartRules:
             if not isinstance(part, TextPart) or part.text.strip():
                 out.append(_to_wire(part, n))
         return out
-
-
-def unsupported(part: Part, index: int, reason: str) -> ModelError:
-    """Make the error for a part that cannot be sent; it names its place and media type."""
-    kind = part.media_type if isinstance(part, FilePart) else type(part).__name__
-    return ModelError("unsupported_content", f"part {index} ({kind}) cannot be sent: {reason}")
 
 
 def _form_problem(part: FilePart) -> str | None:

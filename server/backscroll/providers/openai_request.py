@@ -5,17 +5,15 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-from backscroll.kernel.canon import canonical_json, clean_text
+from backscroll.kernel.canon import canonical_json
 from backscroll.kernel.errors import ModelError
 from backscroll.kernel.message import Message, Role, ToolCall
 from backscroll.kernel.model import ModelOptions, ModelProfile, ModelRequest, Named
 from backscroll.kernel.tool import ToolSpec
 from backscroll.providers.openai_parts import PartRules
-
-WIRE = "openai-chat/1"
+from backscroll.providers.wire import Encoder, WireConfig
 
 UNKNOWN_OPTIONS = ("top_k", "thinking", "cache")
 """Options that this wire has no place for."""
@@ -28,25 +26,6 @@ _FORMATS: dict[str, tuple[str, ...]] = {
 
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
-
-
-@dataclass(frozen=True, slots=True)
-class WireConfig:
-    """What the encoder reads beside the request and the profile."""
-
-    name: str
-    provider: str = "openai"
-    options: ModelOptions = field(default_factory=ModelOptions)
-
-
-def encode(request: ModelRequest, profile: ModelProfile, config: WireConfig, stream: bool) -> bytes:
-    """Return the body as it is sent; raises `unsupported_content` or `invalid_request`."""
-    body = build_request(request, profile, config, stream)
-    try:
-        return clean_text(canonical_json(body)).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        message = f"the request cannot be written as JSON: {error}"
-        raise ModelError("invalid_request", message, provider=config.provider) from error
 
 
 def build_request(
@@ -75,6 +54,27 @@ def build_request(
     body.update((key, value) for key, value in given.items() if value is not None)
     body.update(options.extra_body or {})
     return body
+
+
+ENCODER = Encoder(
+    "openai-chat/1",
+    build_request,
+    profile=(
+        "parts",
+        "max_tokens_field",
+        "system_role",
+        "single_system",
+        "alternate_roles",
+        "null_content",
+        "tool_name_field",
+        "call_id_style",
+        "stream_usage",
+        "replay_reasoning",
+        "response_format",
+        "strict_tools",
+    ),
+    texts=("continued", "empty_message", "tool_empty"),
+)
 
 
 def left_out(options: ModelOptions, profile: ModelProfile) -> list[str]:
@@ -149,7 +149,7 @@ class _Messages:
         first, rest = list(self._request.system), []
         for message in self._request.messages:
             if message.role is Role.SYSTEM and hoists:
-                first.append(self._rules.texts(message.for_model(), "system"))
+                first.append(self._rules.text(message.for_model(), "system"))
             elif (wire := self._message(message)) is not None:
                 rest.append(wire)
         if profile.alternate_roles:
@@ -168,7 +168,7 @@ class _Messages:
             return self._assistant(message)
         if message.role is Role.TOOL:
             return self._result(message)
-        text = self._rules.texts(message.for_model(), "system")
+        text = self._rules.text(message.for_model(), "system")
         return {"role": self._profile.system_role, "content": text} if text.strip() else None
 
     def _user_content(self, message: Message) -> str | list[dict[str, Any]]:
@@ -207,7 +207,7 @@ class _Messages:
         return {"id": self._call_id(call.id), "type": "function", "function": function}
 
     def _result(self, message: Message) -> dict[str, Any]:
-        text = self._rules.texts(message.for_model(), "tool")
+        text = self._rules.text(message.for_model(), "tool")
         out = {"role": "tool", "tool_call_id": self._call_id(message.tool_call_id or "")}
         if self._profile.tool_name_field:
             out["name"] = _wire_name(message.name or "")

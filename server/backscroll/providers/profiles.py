@@ -74,6 +74,22 @@ _OPENAI_MODELS: tuple[tuple[str, Changes], ...] = (
 
 _OPENAI = {**_JSON, "max_tokens_field": "max_completion_tokens"}
 
+_CLAUDE = {
+    "parts": {"user": ("image/*", "application/pdf"), "tool": ("image/*",)},
+    "context_window": 200_000,
+}
+
+_ANTHROPIC_MODELS: tuple[tuple[str, Changes], ...] = (
+    (
+        r"claude-(sonnet|opus|haiku)-4-[5-9].*",
+        {**_CLAUDE, **_JSON, "max_output_tokens": 64_000},
+    ),
+    (r"claude-opus-4.*", {**_CLAUDE, "max_output_tokens": 32_000}),
+    (r"claude-(sonnet-4|3-7-sonnet).*", {**_CLAUDE, "max_output_tokens": 64_000}),
+    (r"claude-3-5-.*", {**_CLAUDE, "max_output_tokens": 8_192}),
+    (r"claude-.*", {**_CLAUDE, "max_output_tokens": 4_096}),
+)
+
 _LOCAL_MODELS: tuple[tuple[str, Changes], ...] = (
     (r".*(llava|moondream|pixtral|minicpm-v|vision|gemma-?3|llama-?4|(^|[-_./])vl).*", _IMAGES),
 )
@@ -86,6 +102,7 @@ VENDORS: Mapping[str, Vendor] = {
         (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"),
         auth="api-key",
     ),
+    "anthropic": Vendor({}, _ANTHROPIC_MODELS, ("api.anthropic.com",), auth="x-api-key"),
     "vllm": Vendor(_JSON, _LOCAL_MODELS),
     "ollama": Vendor(_JSON, _LOCAL_MODELS, ("ollama.com",), window_at="ollama"),
     "llama.cpp": Vendor(_JSON, _LOCAL_MODELS, window_at="props"),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from backscroll.kernel.model import ModelRequest
-from backscroll.providers import openai_request, openai_setup
+from backscroll.providers import anthropic_request, openai_request
+from backscroll.providers.wire import Encoder
 
-Encoder = Callable[[Mapping[str, Any], ModelRequest, bool], bytes]
-
-ENCODERS: Mapping[str, Encoder] = {openai_request.WIRE: openai_setup.encode_from_setup}
+ENCODERS: Mapping[str, Encoder] = {
+    encoder.wire: encoder for encoder in (openai_request.ENCODER, anthropic_request.ENCODER)
+}
 
 
 class UnknownWire(Exception):
@@ -23,4 +24,4 @@ def encode_from_setup(setup: Mapping[str, Any], request: ModelRequest, stream: b
     if encoder is None:
         known = ", ".join(ENCODERS)
         raise UnknownWire(f"expected a wire of {known}, got {setup.get('wire')!r}")
-    return encoder(setup, request, stream)
+    return encoder.encode_from_setup(setup, request, stream)

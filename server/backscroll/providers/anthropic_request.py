@@ -1,0 +1,115 @@
+"""A neutral request as a messages body: pure, and equal input gives equal bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from backscroll.kernel.errors import ModelError
+from backscroll.kernel.model import ModelOptions, ModelProfile, ModelRequest, Named
+from backscroll.providers.anthropic_cache import mark
+from backscroll.providers.anthropic_messages import Conversation, Turn, has_tool_blocks, plain
+from backscroll.providers.wire import Encoder, WireConfig
+
+DEFAULT_MAX_TOKENS = 4096
+
+UNKNOWN_OPTIONS = ("seed", "reasoning_effort")
+"""Options that this wire has no place for."""
+
+
+def build_request(
+    request: ModelRequest, profile: ModelProfile, config: WireConfig, stream: bool = False
+) -> dict[str, Any]:
+    """Return the body, its keys in the order in which they are sent."""
+    options = request.options.over(config.options)
+    conversation = Conversation(request, profile, config.provider)
+    parts = {
+        "system": conversation.system(),
+        "messages": conversation.messages(),
+        **_tools(request, profile, options, conversation),
+    }
+    mark(parts, conversation.places, options.cache)
+    given = {
+        "model": options.model or config.name,
+        "max_tokens": options.max_output_tokens or profile.max_output_tokens or DEFAULT_MAX_TOKENS,
+        "system": plain(parts["system"]) or None,
+        "messages": [_turn(turn) for turn in parts["messages"]],
+        "tools": parts.get("tools"),
+        "tool_choice": parts.get("tool_choice"),
+        "temperature": options.temperature,
+        "top_p": options.top_p,
+        "top_k": options.top_k,
+        "stop_sequences": list(options.stop) if options.stop else None,
+        "thinking": None if options.thinking is None else dict(options.thinking),
+        "output_config": _output_config(options.response_format, profile),
+        "metadata": None if options.user is None else {"user_id": options.user},
+        "service_tier": options.service_tier,
+        "stream": True if stream else None,
+    }
+    body = {key: value for key, value in given.items() if value is not None}
+    body.update(options.extra_body or {})
+    return body
+
+
+ENCODER = Encoder(
+    "anthropic-messages/1",
+    build_request,
+    profile=("parts", "max_output_tokens", "response_format", "tools_with_history"),
+    texts=("call_as_text", "continued", "empty_message", "result_as_text", "tool_empty"),
+)
+
+
+def left_out(options: ModelOptions, profile: ModelProfile) -> list[str]:
+    """Return the options that are set and have no place in this profile's requests."""
+    names = [name for name in UNKNOWN_OPTIONS if getattr(options, name) is not None]
+    asked = options.response_format
+    if asked is not None and _output_config(asked, profile) is None:
+        names.append("response_format")
+    return names
+
+
+def _output_config(value: Any, profile: ModelProfile) -> dict[str, Any] | None:
+    if not isinstance(value, Mapping) or value.get("type") != "json_schema":
+        return None
+    if profile.response_format != "json_schema":
+        return None
+    inner = value.get("json_schema")
+    schema = inner.get("schema") if isinstance(inner, Mapping) else None
+    if not isinstance(schema, Mapping):
+        return None
+    return {"format": {"type": "json_schema", "schema": dict(schema)}}
+
+
+def _tools(
+    request: ModelRequest, profile: ModelProfile, options: ModelOptions, said: Conversation
+) -> dict[str, Any]:
+    choice = request.tool_choice
+    if isinstance(choice, Named) and choice.name not in {tool.name for tool in request.tools}:
+        message = f"tool_choice: expected an offered tool, got {choice.name!r}"
+        raise ModelError("invalid_request", message)
+    if not request.tools or (choice == "none" and not has_tool_blocks(said.messages())):
+        return {}
+    tools = [
+        {"name": tool.name, "description": tool.description, "input_schema": _schema(tool.schema)}
+        for tool in request.tools
+    ]
+    return {"tools": tools, "tool_choice": _choice(choice, options.parallel_tool_calls)}
+
+
+def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(schema) if "type" in schema else {"type": "object", "properties": {}, **schema}
+
+
+def _choice(choice: Any, parallel: bool | None) -> dict[str, Any]:
+    if isinstance(choice, Named):
+        out: dict[str, Any] = {"type": "tool", "name": choice.name}
+    else:
+        out = {"type": {"auto": "auto", "required": "any", "none": "none"}[choice]}
+    if parallel is False and choice != "none":
+        out["disable_parallel_tool_use"] = True
+    return out
+
+
+def _turn(turn: Turn) -> Turn:
+    """Write a user turn that is one plain text as text; replies stay lists."""
+    return {**turn, "content": plain(turn["content"])} if turn["role"] == "user" else turn
