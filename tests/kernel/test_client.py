@@ -255,3 +255,68 @@ async def test_an_executor_is_used_for_plain_functions() -> None:
 
 
 MAIN = threading.main_thread()
+
+
+async def test_a_body_may_raise_anything() -> None:
+    """Exceptions that are no Exception are results as well; a plain tuple is data."""
+
+    class Odd(BaseException):
+        pass
+
+    @tool
+    async def odd() -> str:
+        """Raise something odd."""
+        raise Odd("odd")
+
+    @tool
+    def pair() -> tuple[int, str]:
+        """Return a pair."""
+        return (1, "a")
+
+    client = ChatClient(tools=[odd, pair])
+
+    assert (await client.call_tool("odd")).content == "error: odd"
+    assert (await client.call_tool("pair")).content == '[1,"a"]'
+
+
+async def test_waiting_for_a_thread_is_bounded() -> None:
+    """No thread within the time limit is a failure of the environment, and the body never runs."""
+    ran: list[str] = []
+
+    class Busy:
+        timeout_s = None
+
+        async def run(self, jobs: Any, *, serial: bool) -> Any: ...
+        async def call(self, function: Any) -> Any:
+            await asyncio.Event().wait()
+
+        async def aclose(self) -> None: ...
+
+    @tool(timeout_s=0.05)
+    def late() -> None:
+        """Run late."""
+        ran.append("late")
+
+    response = await ChatClient(tools=[late], executor=Busy()).call_tool("late")
+
+    assert response.error is not None and response.error.kind == "environment"
+    assert response.content == "error: no thread was free within 0.05 s"
+    assert ran == []
+
+
+async def test_a_function_that_returns_an_awaitable() -> None:
+    """What such a function returns is awaited, under the tool's time limit."""
+
+    async def inner(seconds: float) -> str:
+        await asyncio.sleep(seconds)
+        return "done"
+
+    @tool(timeout_s=0.2)
+    def wrapped(seconds: float) -> Any:
+        """Return a coroutine."""
+        return inner(seconds)
+
+    client = ChatClient(tools=[wrapped])
+
+    assert (await client.call_tool("wrapped", {"seconds": 0})).content == "done"
+    assert "timed out" in (await client.call_tool("wrapped", {"seconds": 9})).content

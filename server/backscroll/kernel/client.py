@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import random as random_module
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from backscroll.kernel.chat_terminal import ChatTerminal
-from backscroll.kernel.errors import ClientError, Never, ToolFailure, classify_failure
+from backscroll.kernel.content import is_parts
+from backscroll.kernel.errors import (
+    ClientError,
+    Never,
+    ToolError,
+    ToolFailure,
+    classify_failure,
+)
 from backscroll.kernel.filter import (
     ChatHandler,
     Filter,
@@ -166,14 +174,10 @@ class ToolTerminal:
         timeout_s = self.tool.info.timeout_s
         if timeout_s is None and self.executor is not None:
             timeout_s = self.executor.timeout_s
-        clock = asyncio.timeout(timeout_s)
         try:
-            async with clock:
-                value = await self._body(request, values)
+            value = await self._body(request, values, timeout_s)
             return response_of(value, request.texts)
-        except TimeoutError as error:
-            if not clock.expired():
-                return failed(classify_failure(error), request.texts)
+        except _TimedOut:
             return await self._timed_out(request, timeout_s)
         except Never.CONTAINED:
             raise
@@ -183,10 +187,14 @@ class ToolTerminal:
                 raise
             # The body cancelled itself; nobody asked our task to stop.
             return failed(classify_failure(error), request.texts)
-        except Exception as error:
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # a tool may raise anything; the turn goes on
             return failed(classify_failure(error), request.texts)
 
-    async def _body(self, request: ToolRequest, values: dict[str, Any]) -> Any:
+    async def _body(
+        self, request: ToolRequest, values: dict[str, Any], timeout_s: float | None
+    ) -> Any:
         body = self.tool.body
         assert body is not None
         context = ToolContext(
@@ -196,10 +204,35 @@ class ToolTerminal:
             cancel=request.cancel,
         )
         if self.tool.is_async:
-            return await body(values, context)
-        if self.executor is not None:
-            return await self.executor.call(lambda: body(values, context))
-        return await asyncio.to_thread(body, values, context)
+            return await _within(timeout_s, body(values, context))
+        value = await self._in_thread(lambda: body(values, context), timeout_s)
+        return await _within(timeout_s, value) if inspect.isawaitable(value) else value
+
+    async def _in_thread(self, function: Callable[[], Any], timeout_s: float | None) -> Any:
+        """Run a plain function; the wait for a thread is bounded by the same time, separately."""
+        loop = asyncio.get_running_loop()
+        began: asyncio.Future[None] = loop.create_future()
+
+        def begin() -> None:
+            if not began.done():
+                began.set_result(None)
+
+        def run() -> Any:
+            loop.call_soon_threadsafe(begin)
+            return function()
+
+        call = self.executor.call if self.executor is not None else asyncio.to_thread
+        task = asyncio.ensure_future(call(run))
+        try:
+            await asyncio.wait(
+                {task, began}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            if not task.done() and not began.done():
+                raise ToolError(f"no thread was free within {timeout_s:g} s", "environment")
+            return await _within(timeout_s, task)
+        finally:
+            began.cancel()
+            task.cancel()
 
     async def _timed_out(self, request: ToolRequest, timeout_s: float | None) -> ToolResponse:
         name = self.tool.name
@@ -209,11 +242,26 @@ class ToolTerminal:
         return ToolResponse(text, error=ToolFailure("transient", text), outcome="error")
 
 
+class _TimedOut(Exception):
+    """The body took longer than it may; timeouts of its own making are something else."""
+
+
+async def _within(timeout_s: float | None, work: Awaitable[T]) -> T:
+    clock = asyncio.timeout(timeout_s)
+    try:
+        async with clock:
+            return await work
+    except TimeoutError as error:
+        if clock.expired():
+            raise _TimedOut from error
+        raise
+
+
 def response_of(value: Any, texts: Texts) -> ToolResponse:
     """Make the response of what a tool's body returned."""
     result = value if isinstance(value, ToolResult) else ToolResult(value)
     content = result.content
-    if not isinstance(content, tuple):
+    if not is_parts(content):
         try:
             content = result_text(content)
         except (ValueError, TypeError, RecursionError) as error:

@@ -76,6 +76,12 @@ def text_of(content: Content) -> str:
     return " ".join(part.text for part in content or () if isinstance(part, TextPart))
 
 
+def is_parts(value: object) -> bool:
+    """Say whether a value is content in parts; any other tuple is data."""
+    kinds = TextPart | FilePart | VendorPart
+    return isinstance(value, tuple) and bool(value) and all(isinstance(p, kinds) for p in value)
+
+
 def content_to_json(content: Content) -> Any:
     """Return content as JSON values; absent members are left out."""
     if content is None or isinstance(content, str):

@@ -11,7 +11,13 @@ from typing import Any, Literal, cast, get_args
 from pydantic_core import to_json
 
 from backscroll.kernel.canon import canonical_json, clean_text, parse_json
-from backscroll.kernel.content import Content, content_from_json, content_to_json, text_of
+from backscroll.kernel.content import (
+    Content,
+    content_from_json,
+    content_to_json,
+    is_parts,
+    text_of,
+)
 from backscroll.kernel.errors import InputError
 
 Outcome = Literal["ok", "error", "refused", "replied", "cancelled", "skipped", "unknown"]
@@ -172,7 +178,7 @@ def tool_result(
     writes: Mapping[str, Any] | None = None,
 ) -> Message:
     """Make the result of a call, its value written as text."""
-    content = value if isinstance(value, tuple) else result_text(value)
+    content = value if is_parts(value) else result_text(value)
     return Message(
         Role.TOOL,
         content,
