@@ -64,7 +64,7 @@ async def test_a_socket_is_named_by_its_path_or_url(
     for address in (str(tmp_path / name), socket_url(str(tmp_path / name))):
         pool = connect(address).read.connection_pool
 
-        assert pool.connection_class is UnixDomainSocketConnection
+        assert issubclass(pool.connection_class, UnixDomainSocketConnection)
         assert pool.connection_kwargs["path"] == str(tmp_path / name)
 
 

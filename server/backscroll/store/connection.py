@@ -14,6 +14,7 @@ from redis.backoff import ExponentialBackoff, NoBackoff
 from redis.exceptions import RedisError
 
 from backscroll.kernel.errors import StoreError
+from backscroll.store.prompt import make_prompt
 
 Client = Any
 """A redis-py client (Any: its annotations cover all its modes at once; ours answers bytes)."""
@@ -96,4 +97,4 @@ def _client(url: str, retry: Retry, size: int, **options: int) -> Client:
         )
     except ValueError as error:
         raise StoreError(f"this is no address of a Redis: {error}") from error
-    return Redis.from_pool(pool)
+    return Redis.from_pool(make_prompt(pool))
