@@ -32,10 +32,6 @@ class _Bond:
     results: list[int]
     missing: list[str]
 
-    @property
-    def end(self) -> int:
-        return max(self.results, default=self.start) + 1
-
 
 def find_groups(
     history: Sequence[Message], pending: Collection[str] = frozenset()
@@ -50,7 +46,7 @@ def find_groups(
             continue
         inside = [bonds[i] for i in range(start, end) if i in bonds]
         results = tuple(sorted(i for bond in inside for i in bond.results))
-        is_open = any(_waits(bond, pending, last_user) for bond in inside)
+        is_open = any(_waits(bond, pending, last_user) for bond in inside if bond.missing)
         groups.append(Group(start, end, is_open, results))
     return tuple(groups)
 
@@ -111,8 +107,9 @@ def _spans(history: Sequence[Message], bonds: Mapping[int, _Bond]) -> Iterator[t
     while start < len(history):
         end, index = start + 1, start
         while index < end:
-            if index in bonds:
-                end = max(end, bonds[index].end)
+            bond = bonds.get(index)
+            if bond is not None and bond.results:
+                end = max(end, bond.results[-1] + 1)
             if _leads(history, index):
                 end = max(end, index + 2)
             index += 1
@@ -123,12 +120,11 @@ def _spans(history: Sequence[Message], bonds: Mapping[int, _Bond]) -> Iterator[t
 def _leads(history: Sequence[Message], index: int) -> bool:
     """Say whether a message holds only reasoning and the calling one comes right after it."""
     message = history[index]
-    if message.role is not Role.ASSISTANT or message.tool_calls or index + 1 == len(history):
+    if not (message.reasoning or message.blocks) or message.tool_calls:
         return False
-    only_reasoning = (
-        bool(message.reasoning or message.blocks) and not text_of(message.for_model()).strip()
-    )
-    return only_reasoning and bool(history[index + 1].tool_calls)
+    if index + 1 == len(history) or not history[index + 1].tool_calls:
+        return False
+    return message.role is Role.ASSISTANT and not text_of(message.for_model()).strip()
 
 
 def _waits(bond: _Bond, pending: Collection[str], last_user: int) -> bool:

@@ -82,7 +82,7 @@ class Shaper:
             )
         elif message.role is Role.ASSISTANT:
             made = self._remember("args", message, ref, limits.args_cap, self._stubbed_args)
-        elif message.role is Role.USER:
+        elif message.role is Role.USER and isinstance(message.for_model(), tuple):
             made = self._remember("media", message, ref, 0, self._stubbed_media)
         else:
             made = message
@@ -109,6 +109,8 @@ class Shaper:
     def _level(self, messages: Sequence[Message], limits: Limits) -> int:
         """Return the size that results are cut to, so that their sum fits the group's cap."""
         results = [m for m in messages if m.role is Role.TOOL]
+        if sum(map(self._body, results)) <= min(limits.group_cap, limits.tool_cap):
+            return limits.tool_cap
         free = [m for m in results if m.name not in self._exclude]
         fixed = sum(map(self._body, results)) - sum(map(self._body, free))
         room = limits.group_cap - fixed
@@ -131,6 +133,9 @@ class Shaper:
         make: Callable[[Message, int | None, int], Message],
     ) -> Message:
         """Return what was made of a message; the message itself where nothing changed."""
+        # Most messages are small, and then nothing has to be looked up.
+        if self._body(message) <= number:
+            return message
         digest = self._sizes.digests.sent(message)
         key = (kind, digest, message.id, ref, number, self._sizes.counter.name)
         made = self._made.get(key, lambda: make(message, ref, number))
