@@ -1,4 +1,4 @@
-"""The chat completions wire against a real llama.cpp server with a small model."""
+"""Both wires against a real llama.cpp server with a small model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from backscroll.kernel.errors import ModelError
 from backscroll.kernel.message import user
 from backscroll.kernel.model import Finished, ModelOptions, ModelRequest, ModelResponse, Text
 from backscroll.kernel.usage import FinishReason
+from backscroll.providers.anthropic import AnthropicModel
 from backscroll.providers.discovery import learn_window
+from backscroll.providers.http_model import HttpModel
 from backscroll.providers.openai import OpenAIModel
 from needs import needs
 from processes import LlamaProcess
@@ -29,19 +31,20 @@ def llama() -> Iterator[LlamaProcess]:
         yield server
 
 
-@pytest.fixture
-async def model(llama: LlamaProcess) -> AsyncIterator[OpenAIModel]:
-    """Give a model of the shared server."""
-    made = served(llama)
+@pytest.fixture(params=["chat completions", "messages"])
+async def model(llama: LlamaProcess, request: pytest.FixtureRequest) -> AsyncIterator[HttpModel]:
+    """Give a model of the shared server, over each of its two wires."""
+    made = served(llama, request.param)
     yield made
     await made.aclose()
 
 
-def served(server: LlamaProcess) -> OpenAIModel:
+def served(server: LlamaProcess, wire: str = "chat completions") -> HttpModel:
     """Make a model of a server."""
-    return OpenAIModel(
-        "smollm2", base_url=f"{server.url}/v1", provider="llama.cpp", options=QUIET, trust_env=False
-    )
+    is_messages = wire == "messages"
+    kind, base = (AnthropicModel, "") if is_messages else (OpenAIModel, "/v1")
+    url = server.url + base
+    return kind("smollm2", base_url=url, provider="llama.cpp", options=QUIET, trust_env=False)
 
 
 def ask(text: str, **options: Any) -> ModelRequest:
@@ -49,7 +52,7 @@ def ask(text: str, **options: Any) -> ModelRequest:
     return ModelRequest((user(text),), options=ModelOptions(**options))
 
 
-async def play(made: OpenAIModel, request: ModelRequest) -> tuple[list[str], ModelResponse]:
+async def play(made: HttpModel, request: ModelRequest) -> tuple[list[str], ModelResponse]:
     """Stream a reply; return the pieces of its text and the response."""
     deltas = [delta async for delta in made.stream(request)]
     last = deltas[-1]
@@ -57,7 +60,7 @@ async def play(made: OpenAIModel, request: ModelRequest) -> tuple[list[str], Mod
     return [delta.delta for delta in deltas if isinstance(delta, Text)], last.response
 
 
-async def test_an_answer_is_streamed_with_its_usage(model: OpenAIModel) -> None:
+async def test_an_answer_is_streamed_with_its_usage(model: HttpModel) -> None:
     """Several deltas, the same text as the whole answer, and the tokens it took."""
     request = ask("What is the capital of France?")
 
@@ -70,7 +73,7 @@ async def test_an_answer_is_streamed_with_its_usage(model: OpenAIModel) -> None:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_an_overflow_is_recognised(model: OpenAIModel, stream: bool) -> None:
+async def test_an_overflow_is_recognised(model: HttpModel, stream: bool) -> None:
     """OVF1: the server's own refusal gives class, used tokens and limit."""
     request = ask("word " * 900)
 
@@ -83,28 +86,42 @@ async def test_an_overflow_is_recognised(model: OpenAIModel, stream: bool) -> No
     assert refusal.used is not None and refusal.used > 900
 
 
-async def test_a_window_that_ends_the_answer_is_reported(model: OpenAIModel) -> None:
+async def test_a_limit_that_ends_the_answer_is_reported(model: HttpModel) -> None:
+    """An answer cut at its maximum says so, on both wires."""
+    _, response = await play(model, ask("Tell me a long story."))
+
+    assert response.finish_reason is FinishReason.MAX_TOKENS
+    assert response.usage is not None and response.usage.output_tokens == 12
+
+
+async def test_a_window_that_ends_the_answer_is_reported(llama: LlamaProcess) -> None:
     """Near overflow: the answer ends with `length` before what was asked for."""
+    made = served(llama)
     endless = {"ignore_eos": True}
     request = ask("one two " * 220, max_output_tokens=400, extra_body=endless)
 
-    _, response = await play(model, request)
+    _, response = await play(made, request)
+    await made.aclose()
 
     assert response.finish_reason is FinishReason.MAX_TOKENS
     assert response.usage is not None and (response.usage.total_tokens or 0) >= 0.98 * N_CTX
 
 
-async def test_its_window_is_learned(model: OpenAIModel) -> None:
+async def test_its_window_is_learned(llama: LlamaProcess) -> None:
     """The server states the window of a slot."""
-    await learn_window(model)
+    made = served(llama)
 
-    assert (model.profile.context_window, model.profile.window_source) == (N_CTX, "/props")
+    await learn_window(made)
+    await made.aclose()
+
+    assert (made.profile.context_window, made.profile.window_source) == (N_CTX, "/props")
 
 
-async def test_a_server_that_dies_leaves_an_incomplete_stream() -> None:
+@pytest.mark.parametrize("wire", ["chat completions", "messages"])
+async def test_a_server_that_dies_leaves_an_incomplete_stream(wire: str) -> None:
     """Killing the server in mid-answer is `incomplete_stream`, with what had arrived."""
     with LlamaProcess(n_ctx=N_CTX) as server:
-        made = served(server)
+        made = served(server, wire)
         stream = made.stream(ask("Tell me a long story.", max_output_tokens=300))
         first = await anext(stream)
         server.kill()
