@@ -168,7 +168,8 @@ def _reserve(
 ) -> int:
     """Return what is kept free for the answer."""
     if settings.reserve_output is None:
-        known = requested or _positive(profile.max_output_tokens, "profile max_output_tokens", clamped)
+        most = profile.max_output_tokens
+        known = requested or _positive(most, "profile max_output_tokens", clamped)
         return min(known or DEFAULT_OUTPUT, window // 4)
     # A reserve set for a larger window must not eat a smaller one.
     most = window - -(-window // 4)

@@ -61,7 +61,6 @@ class Compaction(Filter):
         pins: PinStore | None = None,
         counter: TokenCounter | None = None,
         exclude_tools: Collection[str] = (),
-        media_tokens: Mapping[str, int] | None = None,
         enabled: bool = True,
         texts: CompactionTexts | None = None,
         clock: Clock | None = None,
@@ -71,7 +70,8 @@ class Compaction(Filter):
         self.enabled = enabled
         self.settings = _settings(numbers)
         self.texts = texts or CompactionTexts()
-        sizes = Sizes(counter, media_tokens)
+        self.texts.check()
+        sizes = Sizes(counter, self.settings.media_tokens)
         shaper = Shaper(sizes, self.texts, exclude=exclude_tools)
         self._means = Means(sizes, shaper, FactReader(sizes, self.texts), self.texts)
         self._summarisers = Summarisers(summariser, self.texts)

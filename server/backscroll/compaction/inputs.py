@@ -87,7 +87,8 @@ class Inputs:
 
     def _means_for(self, request: ChatRequest) -> Means:
         sizes = self.means.sizes.under(request.profile)
-        return dataclasses.replace(self.means, sizes=sizes, shaper=self.means.shaper.under(sizes))
+        shaper, facts = self.means.shaper.under(sizes), self.means.facts.under(sizes)
+        return dataclasses.replace(self.means, sizes=sizes, shaper=shaper, facts=facts)
 
     async def _pinned(self, conversation_id: str | None) -> frozenset[str]:
         if conversation_id is None:

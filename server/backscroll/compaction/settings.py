@@ -27,7 +27,6 @@ _COUNTS = (
     "failures_open",
     "ring",
     "summary_timeout",
-    "background_timeout",
     "cooldown",
     "learned_for",
 )
@@ -64,7 +63,6 @@ class Settings:
     pins_ratio: float = 0.30
     uncompact_ratio: float = 0.60
     summary_timeout: float = 60.0
-    background_timeout: float = 180.0
     failures_open: int = 3
     cooldown: float = 300.0
     ring: int = 4

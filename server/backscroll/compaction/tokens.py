@@ -12,7 +12,7 @@ from backscroll.compaction.exact import exact_counter
 from backscroll.compaction.memo import Memo, ObjectMemo
 from backscroll.compaction.pieces import PieceCounter
 from backscroll.kernel.canon import canonical_json
-from backscroll.kernel.content import FilePart, Part, TextPart, text_of
+from backscroll.kernel.content import FilePart, Part, TextPart
 from backscroll.kernel.message import Blocks, Message
 from backscroll.kernel.model import ModelProfile
 from backscroll.kernel.tool import ToolSpec
@@ -65,12 +65,19 @@ class Sizes:
         self._messages: Memo[int] = Memo()
         self._texts: Memo[int] = Memo(4_096)
         self._profile = ModelProfile()
+        self._fitted: dict[tuple[str, str | None], Sizes] = {}
         self._objects: ObjectMemo[int] = ObjectMemo(self._by_digest)
         self.digests = digests or Digests()
         self.counter: TokenCounter = counter or self._pieces
 
     def under(self, profile: ModelProfile) -> Sizes:
         """Return the sizes for another model, with the same memory."""
+        key = (profile.replay_reasoning, profile.vocabulary)
+        if key not in self._fitted:
+            self._fitted[key] = self._fit(profile)
+        return self._fitted[key]
+
+    def _fit(self, profile: ModelProfile) -> Sizes:
         other = copy.copy(self)
         other._profile = profile
         other._objects = ObjectMemo(other._by_digest)
@@ -130,11 +137,6 @@ def estimate_message(
     if message.reasoning and _replays(message, profile):
         total += counter.count(message.reasoning)
     return total + _opaque(message.blocks)
-
-
-def body_tokens(message: Message, counter: TokenCounter) -> int:
-    """Return the tokens of the text of a message as it is sent, without any frame."""
-    return counter.count(text_of(message.for_model()))
 
 
 def estimate(raw: int, ratio: float) -> int:
