@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from backscroll.conversation.memory import InMemoryChatMemory
 from backscroll.conversation.windowed import WindowedChatMemory
-from backscroll.filters.memory import REMEMBERED, MemoryFilter
+from backscroll.filters.kept import CONVERSATIONS as REMEMBERED
+from backscroll.filters.memory import MemoryFilter
 from backscroll.kernel.client import ChatClient
 from backscroll.kernel.content import TextPart, file_part
 from backscroll.kernel.errors import ModelError, StoreError

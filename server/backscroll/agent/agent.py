@@ -42,9 +42,11 @@ from backscroll.compaction.filter import Compaction
 from backscroll.conversation.memory import ChatMemory, InMemoryChatMemory
 from backscroll.conversation.windowed import WindowedChatMemory
 from backscroll.filters.memory import MemoryFilter
+from backscroll.filters.safeguard import Blocked, Safeguard
 from backscroll.kernel.client import ChatClient, ToolExecutor
 from backscroll.kernel.errors import ResumeRefused
 from backscroll.kernel.filter import Filter, hooks_of
+from backscroll.kernel.message import Message
 from backscroll.kernel.model import ChatModel, ModelOptions, ToolChoice
 from backscroll.kernel.ports import CancelToken, Clock, Ids, RandomIds, SystemClock
 from backscroll.kernel.request import ChatRequest
@@ -194,6 +196,12 @@ class Agent:
             texts=self.texts,
         )
         return await self._memory_filter().expand(request)
+
+    def screen(self, messages: Sequence[Message]) -> Blocked | None:
+        """Return why no turn would answer these messages, for a host that stores them first."""
+        guards = (item for item in self.client.filters if isinstance(item, Safeguard))
+        found = (guard.screen(messages, self.texts) for guard in guards)
+        return next((blocked for blocked in found if blocked is not None), None)
 
     def session(self, conversation_id: str) -> Session:
         """Return a short way to go on with one conversation."""

@@ -50,6 +50,7 @@ class Loop:
                     index,
                     self._left,
                     self._plan.reporter,
+                    self._plan.tooling.client.texts,
                 )
             )
             index += 1

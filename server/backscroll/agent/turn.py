@@ -102,6 +102,7 @@ class Turn:
                     is_resume=resumption is not None,
                     conversation_id=plan.conversation_id,
                     observer=plan.reporter,
+                    texts=plan.tooling.client.texts,
                 )
             )
         except Never.CONTAINED:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 
 from backscroll.conversation.memory import ChatMemory
 from backscroll.conversation.parts import fit
 from backscroll.conversation.repair import Repair, repair
 from backscroll.conversation.windowed import WindowedChatMemory, full_memory
+from backscroll.filters.kept import Kept
 from backscroll.kernel.errors import ModelError
 from backscroll.kernel.filter import ChatHandler, Filter
 from backscroll.kernel.message import Message, Role
 from backscroll.kernel.model import Partial
 from backscroll.kernel.request import ChatRequest, ChatResponse, Claim, Fate, Note, ViewPlanned
-
-REMEMBERED = 1_000
-"""Of how many conversations it is remembered which repairs were reported already."""
 
 _FATES: dict[str, Fate] = {
     "result_orphaned": "dropped",
@@ -37,7 +34,7 @@ class MemoryFilter(Filter):
 
     def __init__(self, memory: ChatMemory) -> None:
         self.memory = memory
-        self._reported: OrderedDict[str, set[str]] = OrderedDict()
+        self._reported: Kept[set[str]] = Kept(set)
 
     def bind(self, memory: ChatMemory) -> MemoryFilter:
         """Return this filter on another memory; both remember what was reported."""
@@ -107,18 +104,11 @@ class MemoryFilter(Filter):
             Note("part_not_shown", f"message {m!r} has parts this model cannot read", f"part:{m}")
             for m in hidden
         ]
-        known = self._keys_of(conversation_id)
+        known = self._reported.of(conversation_id)
         for note in notes:
             if note.key not in known:
                 known.add(note.key or "")
                 await request.report(note)
-
-    def _keys_of(self, conversation_id: str) -> set[str]:
-        known = self._reported.setdefault(conversation_id, set())
-        self._reported.move_to_end(conversation_id)
-        if len(self._reported) > REMEMBERED:
-            self._reported.popitem(last=False)
-        return known
 
     async def _keep_partial(
         self, request: ChatRequest, conversation_id: str, error: ModelError

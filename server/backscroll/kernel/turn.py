@@ -10,6 +10,7 @@ from typing import Any, Literal
 from backscroll.kernel.errors import BackscrollError, ToolFailure
 from backscroll.kernel.message import Message, Outcome, ToolCall
 from backscroll.kernel.request import Observer, ToolResponse
+from backscroll.kernel.texts import Texts
 from backscroll.kernel.tool import ToolSpec
 from backscroll.kernel.usage import CallUsage, FinishReason
 
@@ -122,6 +123,7 @@ class TurnRequest:
     is_resume: bool = False
     conversation_id: str | None = None
     observer: Observer | None = None
+    texts: Texts = field(default_factory=Texts)
 
     def replace(self, **changes: Any) -> TurnRequest:
         """Return a copy with some fields changed."""
@@ -147,6 +149,13 @@ class IterationRequest:
     index: int = 0
     remaining: int = 0
     observer: Observer | None = None
+    texts: Texts = field(default_factory=Texts)
+
+    @property
+    def conversation_id(self) -> str | None:
+        """The conversation of this turn."""
+        found: str | None = self.context.get("conversation_id")
+        return found
 
     def replace(self, **changes: Any) -> IterationRequest:
         """Return a copy with some fields changed."""
