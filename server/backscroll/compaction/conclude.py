@@ -66,9 +66,10 @@ def _decided(finished: Plan, reading: Reading, done: Climb) -> Plan:
     reaction, made = finished.reaction, finished.made
     if not done.stages and reaction is None and done.reason is None:
         return finished
-    ratio = finished.given.goal_ratio or finished.given.settings.trigger_ratio
-    micro = [stage.stage for stage in done.stages] == ["micro"]
-    ratio = finished.given.settings.micro_ratio if micro else ratio
+    settings = finished.given.settings
+    only_micro = [stage.stage for stage in done.stages] == ["micro"]
+    ratio = settings.micro_ratio if only_micro else settings.trigger_ratio
+    ratio = min(finished.given.goal_ratio or 1.0, ratio)
     seen = done.seen
     because = f"{seen} > {ratio:g} × {reading.budget.available}"
     if reaction is not None:

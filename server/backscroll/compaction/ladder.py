@@ -130,11 +130,12 @@ def _with_job(so_far: Climb) -> Climb:
 
 def _question(reading: Reading, view: View) -> CutQuestion:
     """Return what a cut is chosen from: raw sizes, since bytes follow from the cut."""
-    raw = reading.given.means.sizes.message
-    sizes = [raw(message) for message in reading.history]
-    for item in view.items:
-        if item.index is not None:
-            sizes[item.index] = raw(item.message)
+    raw, layout = reading.given.means.sizes.message, view.layout
+    # What was dropped counts as it would be sent: a summary may still stand for it.
+    sizes = [0] * layout.prefix_n + [
+        raw(reading.shape(index, index < layout.micro_n).message)
+        for index in range(layout.prefix_n, len(reading.history))
+    ]
     cover = int(reading.limits.min_cover / max(reading.budget.ratio, 0.1))
     return CutQuestion(
         reading.history,

@@ -76,9 +76,9 @@ class Plan:
 
     @property
     def prompt(self) -> int:
-        """The estimate of the whole request."""
+        """The estimate of the whole request; 0 where nothing could be estimated."""
         if self.reading is None:
-            return self.raw
+            return 0
         return self.reading.budget.estimate(self.raw) + self.reading.budget.overhead.total
 
     @property
