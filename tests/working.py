@@ -8,17 +8,46 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 from backscroll.agent.agent import Agent
 from backscroll.agui.input import RunInput, read_input
 from backscroll.agui.options import AgentRules
+from backscroll.agui.refusal import RequestRefused
+from backscroll.kernel.filter import Filter
+from backscroll.kernel.model import Text
 from backscroll.runs.registry import RunRules
 from backscroll.runs.worker import Worker, WorkerOptions, open_worker
 from backscroll.store.entry import Entry
 from backscroll.store.keys import LOCAL_OWNER, ThreadKey
 from deadlines import scaled
+from played_model import Streamed, StreamingModel
 from served import request
 
 TERMINAL = ("RUN_FINISHED", "RUN_ERROR")
+
+
+class Deaf(Filter):
+    """A chat filter that waits for ever and heeds no token."""
+
+    name = "deaf"
+
+    def __init__(self) -> None:
+        self.waits = asyncio.Event()
+
+    async def chat(self, request: Any, chain: Any) -> Any:
+        """Wait for what never comes."""
+        self.waits.set()
+        await asyncio.Event().wait()
+
+
+def agent_of(*script: Any, **fields: Any) -> Agent:
+    """Return an agent whose model streams the script."""
+    return Agent(**{"name": "a", "model": StreamingModel(script), **fields})
+
+
+def held(*texts: str) -> Streamed:
+    """Return a reply that says something and then waits for ever."""
+    return Streamed([*map(Text, texts or ("half",)), asyncio.Event()])
 
 
 def key(thread: str = "t") -> ThreadKey:
@@ -51,6 +80,19 @@ async def run(worker: Worker, thread: str, run_id: str, *texts: Any, **members: 
     await worker.registry.submit(LOCAL_OWNER, asked(thread, run_id, *texts, **members))
     await until_ended(worker, run_id, thread)
     return await events(worker, thread, run_id)
+
+
+async def begun(worker: Worker, run_id: str = "r1", *texts: Any, thread: str = "t") -> None:
+    """Start a run and return once it has said something."""
+    await worker.registry.submit(LOCAL_OWNER, asked(thread, run_id, *(texts or ("hi",))))
+    await until_entry(worker, run_id, "TEXT_MESSAGE_CONTENT", thread=thread)
+
+
+async def refused(worker: Worker, request: RunInput) -> RequestRefused:
+    """Return why a request is refused."""
+    with pytest.raises(RequestRefused) as error:
+        await worker.registry.submit(LOCAL_OWNER, request)
+    return error.value
 
 
 async def until_ended(worker: Worker, run_id: str, thread: str = "t") -> Entry:

@@ -39,7 +39,7 @@ class Writer:
     """A started run with its sink, and its log as others read it."""
 
     def __init__(self, log: ThreadLog, reader: ThreadLog, lease: RunLease, **options: Any) -> None:
-        self.reader, self.lease = reader, lease
+        self.log, self.reader, self.lease = log, reader, lease
         timeline = options.pop("timeline", "brief")
         self.encoder = encoder(timeline=timeline)
         self.encoder.start()
@@ -84,13 +84,15 @@ async def writer(clients: RedisClients, keys: Keys) -> Writer:
 
 
 @asynccontextmanager
-async def cut_off(url: str, keys: Keys) -> AsyncIterator[tuple[Writer, CuttingProxy]]:
+async def cut_off(
+    url: str, keys: Keys, **options: Any
+) -> AsyncIterator[tuple[Writer, CuttingProxy]]:
     """Give a writer whose connections can be cut."""
     near = connect(url)
     async with cutting_proxy(url) as proxy:
         far = connect(proxy.url)
         log, reader = ThreadLog(far, keys, "w"), ThreadLog(near, keys, "w")
-        yield Writer(log, reader, await start(reader)), proxy
+        yield Writer(log, reader, await start(reader), **options), proxy
         await far.close()
     await near.close()
 
@@ -172,8 +174,7 @@ async def test_a_lost_lease_stops_the_writer(writer: Writer) -> None:
 
 async def test_a_failed_append_makes_every_later_call_fail(valkey_url: str, keys: Keys) -> None:
     """The timer's failure is told by the next event; nothing is taken in any more."""
-    async with cut_off(valkey_url, keys) as (writer, proxy):
-        writer.sink._coalesce_s = 0.0  # so that its one write fails at once
+    async with cut_off(valkey_url, keys, coalesce_s=0.0) as (writer, proxy):
         await writer.send(*words("a"))
         proxy.cuts = 100
         await writer.send(*words("b"))
@@ -260,7 +261,7 @@ async def test_a_note_comes_after_what_waits(writer: Writer) -> None:
 async def test_a_lookup_that_fails_is_no_failure_of_its_own(valkey_url: str, keys: Keys) -> None:
     """Whether a note was written before cannot be read; then it is written."""
     async with cut_off(valkey_url, keys) as (writer, proxy):
-        await writer.sink._log.clients.read.aclose()
+        await writer.log.clients.read.aclose()
         proxy.cuts = 4
         await writer.sink.note(Note("repair", "moved", "repair:m1"))
 
