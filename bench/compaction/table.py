@@ -110,6 +110,8 @@ def gates(rows: Rows, out: TextIO) -> None:
             "over budget, broken": m.over_budget == m.broken == 0,
             "plan": m.ms_warm <= 15 and m.ms_cold <= 500,
         }
+        if not best[bulk, "usual"]:
+            del checks["2 x the best usual"], checks["1.2 x the best equal"]
         out.write(f"\ngates, {bulk}: ")
         out.write(" · ".join(f"{gate} {'yes' if ok else 'NO'}" for gate, ok in checks.items()))
         out.write("\n")
