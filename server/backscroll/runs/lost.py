@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from backscroll.agui.closing import close_blocks, close_run
 from backscroll.agui.encode import RunIds
 from backscroll.agui.live_run import LiveRun
+from backscroll.agui.messages import Shown
 from backscroll.agui.run_end import failed_with
 from backscroll.conversation.history import heal
 from backscroll.kernel.errors import LeaseLost
@@ -27,8 +28,11 @@ PAGE = 1000
 class LostRuns:
     """Finds and ends runs that nobody writes any more."""
 
-    def __init__(self, log: ThreadLog, runs: RunStore, lease_s: float, texts: Texts) -> None:
-        self._log, self._runs, self._lease_s, self._texts = log, runs, lease_s, texts
+    def __init__(
+        self, log: ThreadLog, runs: RunStore, lease_s: float, texts: Texts, shown: Shown
+    ) -> None:
+        self._log, self._runs, self._lease_s = log, runs, lease_s
+        self._texts, self._shown = texts, shown
 
     async def end_all(self) -> int:
         """End every run whose lease has expired; returns how many."""
@@ -65,6 +69,7 @@ class LostRuns:
                 [*history, *stored],
                 made,
                 is_corrected=any(message.tool_calls for message in unstored),
+                shown=self._shown,
             )
             await self._runs.finish(lease, [*closing, *ending], status="error", error="worker_lost")
         except LeaseLost:

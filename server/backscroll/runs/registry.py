@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from backscroll.agent.agent import Agent
 from backscroll.agui.input import RunInput, check_for_agent, fingerprint
+from backscroll.agui.messages import Shown
 from backscroll.agui.options import AgentRules, busy_of
 from backscroll.agui.reconcile import Plan, Stored, reconcile
 from backscroll.agui.refusal import RequestRefused
@@ -76,7 +77,8 @@ class Registry:
         self.agent, self.agent_rules = agent, agent_rules
         self.store = RunStore(log)
         self._log, self._hub, self._rules = log, hub, rules
-        self.lost = LostRuns(log, self.store, rules.times.lease_s, agent.texts)
+        shown = Shown(agent_rules.show_reasoning, agent_rules.result_chars)
+        self.lost = LostRuns(log, self.store, rules.times.lease_s, agent.texts, shown)
         self._reader = HistoryReader(log.clients, log.keys)
         self._threads = ThreadStore(log)
         self._ids = ids or RandomIds()
