@@ -120,9 +120,10 @@ export class ContextModel {
       this.#decisionsFor = this.call.call;
       this.#decisions = this.#get('/compactions').then((answer) => answer.compactions);
     }
-    const decisions = (await this.#decisions).filter((one) => one.summary && one.call <= this.call.call);
-    const named = decisions.find((one) => one.compaction === span.compaction);
-    return named ?? decisions.findLast((one) => one.covers?.[1] === range[1]) ?? null;
+    const made = (await this.#decisions).filter((one) => one.summary && one.summary.source !== 'cache');
+    const named = made.find((one) => one.compaction === span.compaction);
+    const earlier = (one) => one.call <= this.call.call && one.covers?.[1] === range[1];
+    return named ?? made.findLast(earlier) ?? null;
   }
 
   /** The request body, rebuilt from the record. */

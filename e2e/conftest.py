@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from console_story import story  # noqa: F401
 from needs import check_markers, chromium_path, needs
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, WebError
 from processes import ServerProcess
@@ -55,10 +56,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield process
 
 
-@pytest.fixture(scope="session")
-def base_url(server: ServerProcess) -> str:
-    """Make `page.goto("/console")` mean our server."""
+@pytest.fixture
+def origin(server: ServerProcess) -> str:
+    """Say whose console is looked at; a module may name another server."""
     return server.url
+
+
+@pytest.fixture
+def browser_context_args(browser_context_args: dict[str, Any], origin: str) -> dict[str, Any]:
+    """Make `page.goto("/console")` mean our server."""
+    return {**browser_context_args, "base_url": origin}
 
 
 class Complaints:
@@ -99,9 +106,9 @@ class Complaints:
 
 
 @pytest.fixture
-def complaints(base_url: str) -> Iterator[Complaints]:
+def complaints(origin: str) -> Iterator[Complaints]:
     """Fail the test when a page complained."""
-    heard = Complaints(base_url)
+    heard = Complaints(origin)
     yield heard
     if unexpected := heard.unexpected():
         pytest.fail("the page complained:\n" + "\n".join(unexpected), pytrace=False)

@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 from console_pages import module
 from playwright.sync_api import Browser, Page
+from processes import ServerProcess
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDS = sorted((ROOT / "tests/data/fold").glob("*.json"))
 
 
 @pytest.fixture(scope="module")
-def shell(browser: Browser, base_url: str) -> Iterator[Page]:
+def shell(browser: Browser, server: ServerProcess) -> Iterator[Page]:
     """Open one page that has the console's modules."""
     errors: list[str] = []
-    context = browser.new_context(base_url=base_url, timezone_id="UTC")
+    context = browser.new_context(base_url=server.url, timezone_id="UTC")
     context.on("weberror", lambda event: errors.append(str(event.error)))
     page = context.new_page()
     page.goto("/console/threads")

@@ -1,0 +1,79 @@
+"""A long conversation for tests of the console: sixty calls, and an overflow among them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from console_pages import api, talk
+from processes import PROGRAMS, ServerProcess
+from scripted_provider import Call, Reply, ScriptedProcess
+
+TURNS = 30
+OVERFLOW_AT = 24
+ANSWER = "Here you are: the report is done, and nothing in it is out of the ordinary. "
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What was told, and the parts it was told on."""
+
+    server: ServerProcess
+    model: ScriptedProcess
+    thread: str
+
+    def calls(self) -> list[dict[str, Any]]:
+        """Return all calls of the thread with their attempts."""
+        heads = api(self.server, f"/threads/{self.thread}/calls")["calls"]
+        return [api(self.server, f"/threads/{self.thread}/calls/{h['call']}") for h in heads]
+
+    def attempts(self) -> list[tuple[int, int]]:
+        """Return call and attempt of every request that left, in order."""
+        return [(call["call"], one["attempt"]) for call in self.calls() for one in call["attempts"]]
+
+    def call_with(self, fate: str) -> int:
+        """Return the last call that has a message of this fate."""
+        having = [
+            call["call"]
+            for call in self.calls()
+            if any(span["fate"] == fate for span in call["attempts"][-1]["spans"])
+        ]
+        assert having, f"no call has a message that is {fate}"
+        return int(having[-1])
+
+
+@contextmanager
+def served(agent: str, data_dir: Path, workers: int = 1) -> Iterator[tuple[Any, ScriptedProcess]]:
+    """Serve an agent of `compacting_agent` with a scripted model."""
+    with ScriptedProcess() as model:
+        env = {
+            "OPENAI_BASE_URL": model.base_url,
+            "OPENAI_API_KEY": "none-needed",
+            "PYTHONPATH": str(PROGRAMS),
+        }
+        name = f"compacting_agent:{agent}"
+        with ServerProcess(name, data_dir=data_dir, workers=workers, env=env) as server:
+            yield server, model
+
+
+def tell(server: ServerProcess, model: ScriptedProcess, thread: str, turns: int = TURNS) -> None:
+    """Have a conversation in which every question asks for a report."""
+    for turn in range(turns):
+        if turn == OVERFLOW_AT:
+            model.configure(window=1500)
+        model.add(Reply(calls=(Call("report", {"pages": 2 + turn % 5}),)))
+        model.add(Reply(text=ANSWER * 3))
+        talk(server, thread, f"Question {turn}: how was week {turn}?")
+        model.configure(window=None)
+
+
+@pytest.fixture(scope="session")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    """Tell the story once for all tests, on two workers."""
+    with served("summarising", tmp_path_factory.mktemp("story"), workers=2) as (server, model):
+        tell(server, model, "story")
+        yield Story(server, model, "story")
