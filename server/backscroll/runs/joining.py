@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from backscroll.agui.client_list import open_batch
 from backscroll.agui.cursor import Cursor
 from backscroll.agui.join import (
     Cut,
@@ -21,6 +22,7 @@ from backscroll.agui.join import (
 )
 from backscroll.agui.live_run import LiveRun
 from backscroll.agui.messages import Shown
+from backscroll.agui.options import AgentRules
 from backscroll.agui.refusal import RequestRefused
 from backscroll.kernel.message import Message
 from backscroll.store.entry import Entry
@@ -49,8 +51,9 @@ class JoinedRun:
 class Joiner:
     """Makes join preludes; reads only."""
 
-    def __init__(self, log: ThreadLog, runs: RunStore, shown: Shown) -> None:
-        self._log, self._runs, self._shown = log, runs, shown
+    def __init__(self, log: ThreadLog, runs: RunStore, rules: AgentRules) -> None:
+        self._log, self._runs, self._rules = log, runs, rules
+        self._shown = Shown(rules.show_reasoning, rules.result_chars)
         self._threads = ThreadStore(log)
         self._history = HistoryReader(log.clients, log.keys)
 
@@ -67,7 +70,11 @@ class Joiner:
             if live is not None and live.terminal is None:
                 return live_prelude(visible, cut, live, max_frame)
         last = await self._last(thread, record)
-        return idle_prelude(visible, cut, last, max_frame=max_frame)
+        pending: list[str] = []
+        if record.last_status == "waiting":
+            batch = open_batch(visible.history, self._rules)
+            pending = [call.id for call in batch.pending]
+        return idle_prelude(visible, cut, last, pending, max_frame)
 
     async def of_run(self, thread: ThreadKey, run_id: str, max_frame: int) -> JoinedRun:
         """Return the prelude of one run: live, or closed by its own terminal event."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from backscroll import __version__
 from backscroll.agui.capabilities import AgentCard
 from backscroll.agui.checks import InputLimits
-from backscroll.agui.messages import Shown
 from backscroll.kernel.model import ModelProfile
 from backscroll.runs.call_book import CallBook
 from backscroll.runs.joining import Joiner
@@ -37,9 +36,7 @@ class Services:
 
     def __init__(self, worker: Worker, limits: WebLimits) -> None:
         self.worker, self.limits = worker, limits
-        rules = worker.agent_rules
-        shown = Shown(rules.show_reasoning, rules.result_chars)
-        self.joiner = Joiner(worker.log, worker.registry.store, shown)
+        self.joiner = Joiner(worker.log, worker.registry.store, worker.agent_rules)
         self.rows = RowBook(worker.log)
         self.calls = CallBook(worker.log)
 
