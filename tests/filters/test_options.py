@@ -28,7 +28,7 @@ def test_templates() -> None:
     """TXT2: a placeholder that is never filled, or a broken template, is refused."""
     check_template("template", None, ())
     check_template("template", "{question} {{}}", {"question"})
-    with pytest.raises(AssemblyError, match="unknown placeholder {qestion}"):
-        check_template("template", "{qestion}", {"question"})
+    with pytest.raises(AssemblyError, match="unknown placeholder {nmae}"):
+        check_template("template", "{nmae}", {"question"})
     with pytest.raises(AssemblyError, match="template: "):
         check_template("template", "{", {"question"})

@@ -356,10 +356,11 @@ async def test_token_filters_change_what_is_delivered_only() -> None:
 
 async def test_a_broken_stream_delivers_nothing_that_was_held() -> None:
     """FIL13: a holding transform keeps what it holds when the stream raises."""
-    model = ScriptedModel([Text("secret"), ModelError("network", "reset", retryable=False)])
+    broken = ModelError("network", "reset", retryable=False, partial=Partial("secret"))
+    model = ScriptedModel([Text("secret"), broken])
     setup = Setup(model, transforms=lambda: [("shout", Shout())])
 
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError) as caught:
         await setup.run()
 
-    assert setup.got == []
+    assert setup.got == [] and caught.value.partial == Partial("")

@@ -63,7 +63,8 @@ class ChatTerminal:
         try:
             response = await self._tries(model, sent, streams, reply, reply_id)
         except ModelError as error:
-            if error.partial is None:
+            if streams or error.partial is None:
+                # What people were delivered counts, not what a token filter held back.
                 error.partial = reply.partial()
             await self._ended(request, CallEnd(reply_id, self._since(began), error=error))
             raise
