@@ -25,6 +25,7 @@ export class VirtualList extends HTMLElement {
   #version = 0;
   #rowHeight = 28;
   #headerHeight = 0;
+  #measured = false;
   #anchor = null;                // {key, offset} of the top row
   #active = null;
   #selected = null;
@@ -91,6 +92,7 @@ export class VirtualList extends HTMLElement {
   reveal(key) {
     const index = this.#options.source.indexOf(key);
     if (index < 0) return;
+    if (!this.#measured) this.#measure();
     this.#size();
     this.#moveTo(scrollTo(this.#geometry(), index));
   }
@@ -146,6 +148,7 @@ export class VirtualList extends HTMLElement {
   #measure() {
     const height = this.#probe.getBoundingClientRect().height;
     if (!height) return;
+    this.#measured = true;
     const anchor = this.#anchor;
     const offsetRows = anchor && anchor.offset / this.#rowHeight;
     this.#rowHeight = height;
@@ -203,6 +206,7 @@ export class VirtualList extends HTMLElement {
   #render() {
     const {source} = this.#options;
     if (!this.isConnected) return;
+    if (!this.#measured) this.#measure();
     this.#size();
     this.#restore(source);
     const {first, end} = rowsInSight(this.#geometry());
