@@ -240,8 +240,8 @@ def test_what_was_asked_for_is_in_every_view_of_a_long_turn() -> None:
 def test_repeated_compaction_leaves_one_summary() -> None:
     """SUM2, compaction-15: directly before what follows it, and its size stays bounded."""
     history, entry, sizes, notes = list[Message](), EMPTY, list[int](), list[str]()
-    for turn in range(1, 300):
-        history += talk(1, 60, start=turn)
+    for turn in range(1, 300, 5):
+        history += talk(5, 60, start=turn)
         planned = plan(given(history, 6_000, entry))
         if planned.job is not None:
             notes.append(planned.job.notes)
