@@ -88,7 +88,7 @@ async def test_feedback_of_ones_own() -> None:
     await agent.invoke("hi")
 
     assert sent(model_of(agent).requests[1])[-1] == "user: No: too long"
-    wrong: list[Any] = [{"feedback": "{problme}"}, {"max_retries": -1}, {"check": "short"}]
+    wrong: list[Any] = [{"feedback": "{nmae}"}, {"max_retries": -1}, {"check": "short"}]
     for options in wrong:
         with pytest.raises(AssemblyError):
             Validation(**{"check": short, **options})
