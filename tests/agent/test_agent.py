@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
-from agent.agents import Events, agent_of, lines, model_of
+from agent.agents import Events, agent_of, model_of
 from backscroll.agent.agent import Agent
 from backscroll.agent.answers import Approve
 from backscroll.agent.executors import SequentialExecutor
 from backscroll.compaction.filter import Compaction
 from backscroll.conversation.memory import InMemoryChatMemory
 from backscroll.conversation.windowed import WindowedChatMemory
-from backscroll.filters.memory import MemoryFilter
 from backscroll.kernel.content import file_part
 from backscroll.kernel.errors import AssemblyError, ModelError, ResumeRefused, ToolError
-from backscroll.kernel.filter import Filter
 from backscroll.kernel.message import tool_result, user
 from backscroll.kernel.model import ModelOptions, Named
 from backscroll.kernel.request import Note
-from backscroll.kernel.texts import Texts
 from backscroll.kernel.tool import Slot, ToolContext, ToolResult, tool
-from played_model import PlayedModel, StreamingModel, call, calls, sent
+from played_model import StreamingModel, call, calls, sent
 
 
 @tool(tags={"a"})
@@ -35,63 +31,6 @@ async def look(at: str = "it") -> str:
 async def touch() -> str:
     """Touch something."""
     return "soft"
-
-
-@pytest.mark.parametrize(
-    ("fields", "kind"),
-    [
-        ({"max_iterations": -1}, "invalid_option"),
-        ({"tools": [look, look]}, "duplicate_tool"),
-        ({"tools": [lambda: 1]}, "invalid_tool"),
-        ({"filters": [object()]}, "not_a_filter"),
-        ({"texts": Texts(tool_error="{mesage}")}, "invalid_text"),
-        ({"options": ModelOptions(retry="yes")}, "invalid_retry"),  # type: ignore[arg-type]
-        ({"instructions": 7}, "invalid_option"),
-        ({"slots": {"x": 1}}, "invalid_option"),
-        ({"tool_choice": Named("look")}, "invalid_option"),
-        ({"model": object()}, "invalid_option"),
-        ({"compaction": object()}, "invalid_option"),
-        ({"gate": "ask"}, "invalid_option"),
-        ({"sensitive_tools": "always"}, "invalid_option"),
-        ({"on_environment_error": "raise"}, "invalid_option"),
-    ],
-)
-def test_mistakes(fields: Any, kind: str) -> None:
-    """AG1, AG2, TXT2: every mistake is raised by the constructor."""
-    with pytest.raises(AssemblyError) as caught:
-        Agent(**{"model": PlayedModel([]), **fields})
-
-    assert caught.value.kind == kind
-
-
-def test_an_agent_does_not_change() -> None:
-    """Assigning to an agent is an error."""
-    agent = agent_of()
-
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        agent.name = "other"  # type: ignore[misc]
-
-
-async def test_nesting() -> None:
-    """AG3: memory is outermost, then compaction, then the list, then the model."""
-    trace: list[str] = []
-
-    async def mine(request: Any, chain: Any) -> Any:
-        trace.append(f"mine:{len(request.messages)}")
-        return await chain(request)
-
-    class Tracing(Compaction):
-        async def chat(self, request: Any, chain: Any) -> Any:
-            trace.append(f"compaction:{len(request.messages)}")
-            return await super().chat(request, chain)
-
-    compaction = Tracing(summariser=None)
-    agent = agent_of("ok", filters=[Filter.of("mine", chat=mine)], compaction=compaction)
-    await agent.memory.add("t", [user("before", "u0")])
-
-    await agent.invoke("hi", conversation_id="t")
-
-    assert trace == ["compaction:2", "mine:2"]
 
 
 async def test_instructions() -> None:
@@ -189,20 +128,6 @@ async def test_replace_shares_what_must_be_shared() -> None:
     assert len([report for report in reports if isinstance(report, Note)]) == 1
     with pytest.raises(TypeError):
         agent.replace(colour="red")
-
-
-async def test_a_memory_filter_of_ones_own() -> None:
-    """A memory filter in the list gives the agent its memory, unless it is replaced."""
-    mine = InMemoryChatMemory()
-    agent = agent_of("one", "two", filters=[MemoryFilter(mine)])
-    other = InMemoryChatMemory()
-
-    await agent.invoke("hi", conversation_id="t")
-    await agent.replace(memory=other).invoke("hi", conversation_id="t")
-
-    assert agent.memory is mine
-    assert lines(await mine.get("t")) == ["user: hi", "assistant: one"]
-    assert lines(await other.get("t")) == ["user: hi", "assistant: two"]
 
 
 async def test_the_next_request() -> None:

@@ -15,6 +15,7 @@ from backscroll.agent.assembly import (
     check_pausing,
     check_slots,
     check_tool_choice,
+    check_tool_search,
     check_window,
     texts_of,
 )
@@ -81,6 +82,7 @@ def test_wrong_lists(filters: Any, kind: str, where: str) -> None:
         (check_options, {"temperature": 0}, "invalid_option"),
         (check_options, ModelOptions(retry="yes"), "invalid_retry"),  # type: ignore[arg-type]
         (check_compaction, CHAT, "invalid_option"),
+        (check_tool_search, CHAT, "invalid_option"),
         (check_slots, {"x": list}, "invalid_option"),
         (check_slots, [Slot(list, max)], "invalid_option"),
         (lambda v: texts_of(v, "system"), 7, "invalid_option"),
@@ -133,6 +135,7 @@ def test_right_values() -> None:
 
     assert check_compaction(compaction) is compaction
     assert check_compaction(None) is None
+    assert check_tool_search(None) is None
     assert check_model(model) is model
     assert check_options(options) is options
     assert check_options(None) == ModelOptions()

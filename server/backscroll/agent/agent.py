@@ -4,133 +4,46 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import random as random_module
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, Unpack
+from typing import Any, Unpack
 
 from backscroll.agent.answers import PauseAnswer, check_answers
 from backscroll.agent.assembly import (
-    chat_order,
-    check_compaction,
     check_limit,
-    check_memory_filters,
     check_options,
-    check_pausing,
-    check_slots,
     check_tool_choice,
-    check_window,
     texts_of,
 )
 from backscroll.agent.batch import Tooling
-from backscroll.agent.events import EventSink
-from backscroll.agent.executors import ConcurrentExecutor
-from backscroll.agent.gate import Gate, GateRules
+from backscroll.agent.gate import GateRules
 from backscroll.agent.inputs import Given, Input, TurnOptions, input_messages
-from backscroll.agent.pause import PauseStore
 from backscroll.agent.pause_desk import PauseDesk
-from backscroll.agent.plan import Eligible, TurnPlan, TurnState
+from backscroll.agent.plan import TurnPlan, TurnState
 from backscroll.agent.reporter import Reporter, Scope
 from backscroll.agent.resuming import inline_tools, not_paused, turn_state
 from backscroll.agent.round import Resumption
 from backscroll.agent.session import Session
-from backscroll.agent.shared import Shared
+from backscroll.agent.setup import AgentSetup
 from backscroll.agent.turn import Turn
-from backscroll.compaction.filter import Compaction
-from backscroll.conversation.memory import ChatMemory, InMemoryChatMemory
 from backscroll.conversation.windowed import WindowedChatMemory
 from backscroll.filters.memory import MemoryFilter
 from backscroll.filters.safeguard import Blocked, Safeguard
-from backscroll.kernel.client import ChatClient, ToolExecutor
 from backscroll.kernel.errors import ResumeRefused
-from backscroll.kernel.filter import Filter, hooks_of
+from backscroll.kernel.filter import hooks_of
 from backscroll.kernel.message import Message
-from backscroll.kernel.model import ChatModel, ModelOptions, ToolChoice
-from backscroll.kernel.ports import CancelToken, Clock, Ids, RandomIds, SystemClock
+from backscroll.kernel.model import ChatModel
+from backscroll.kernel.ports import CancelToken
 from backscroll.kernel.request import ChatRequest
-from backscroll.kernel.texts import Texts, check_texts
-from backscroll.kernel.tool import Slot, Tool, ToolSet
+from backscroll.kernel.tool import ToolSet
 from backscroll.kernel.turn import Pause, TurnResult
-
-Instructions = str | Sequence[str] | Callable[[Mapping[str, Any]], Any] | None
-"""Text, several texts, or a function of the context (sync or async) that returns either."""
-
-
-class _OwnMemory(InMemoryChatMemory):
-    """The memory of an agent that was given none."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Agent:
-    """How turns run: a model, tools, filters, a memory, and the limits they run under.
-
-    All mistakes of assembly are raised here, as AssemblyError, never in a turn.
-    """
-
-    model: ChatModel | str
-    name: str = "agent"
-    instructions: Instructions = None
-    tools: Sequence[Tool] = ()
-    filters: Sequence[Filter] = ()
-    memory: ChatMemory = field(default_factory=_OwnMemory)
-    compaction: Compaction | None = None
-    executor: ToolExecutor = field(default_factory=ConcurrentExecutor)
-    slots: Mapping[str, Slot] = field(default_factory=dict)
-    max_iterations: int = 10
-    tool_choice: ToolChoice = "auto"
-    options: ModelOptions | None = None
-    eligible: Eligible | None = None
-    gate: Gate | None = None
-    sensitive_tools: Literal["ask", "run"] = "ask"
-    on_environment_error: Literal["report", "pause"] = "report"
-    pauses: PauseStore | None = None
-    pause_expires_s: float | None = None
-    on_event: EventSink | None = None
-    texts: Texts = field(default_factory=Texts)
-    clock: Clock = field(default_factory=SystemClock)
-    ids: Ids = field(default_factory=RandomIds)
-    random: random_module.Random = field(default_factory=random_module.Random)
-    client: ChatClient = field(init=False, repr=False)
-    shared: Shared = field(default_factory=Shared, repr=False)
-
-    def __post_init__(self) -> None:
-        """Check everything and build the chains."""
-        own = check_memory_filters(self.filters)
-        if own is not None and isinstance(self.memory, _OwnMemory):
-            object.__setattr__(self, "memory", own.memory)
-        check_window(self.memory, [self.compaction, *self.filters])
-        check_texts(self.texts, Texts())
-        check_limit(self.max_iterations)
-        check_slots(self.slots)
-        check_pausing(
-            self.gate,
-            self.pause_expires_s,
-            sensitive_tools=(self.sensitive_tools, "ask run"),
-            on_environment_error=(self.on_environment_error, "report pause"),
-        )
-        tools = ToolSet(self.tools)
-        check_tool_choice(self.tool_choice, tools)
-        if not callable(self.instructions):
-            texts_of(self.instructions, "instructions")
-        # A name is resolved once: changed agents share the model and its connections.
-        model = self.shared.resolved(self.model)
-        object.__setattr__(self, "model", model)
-        memory = self.shared.memory_filter.bind(self.memory)
-        inserted = [item for item in (check_compaction(self.compaction),) if item is not None]
-        client = ChatClient(
-            model,
-            tools,
-            chat_order(memory, inserted, self.filters),
-            executor=self.executor,
-            options=check_options(self.options),
-            texts=self.texts,
-            clock=self.clock,
-            ids=self.ids,
-            random=self.random,
-        )
-        object.__setattr__(self, "client", client)
+class Agent(AgentSetup):
+    """An immutable description of how turns run, and the way to run one."""
 
     def replace(self, **changes: Any) -> Agent:
         """Return a changed agent that shares filters, locks and caches with this one.
@@ -195,7 +108,8 @@ class Agent:
             profile=self._model(None).profile,
             texts=self.texts,
         )
-        return await self._memory_filter().expand(request)
+        whole = await self._memory_filter().expand(request)
+        return whole if self.tool_search is None else self.tool_search.narrowed(whole)
 
     def screen(self, messages: Sequence[Message]) -> Blocked | None:
         """Return why no turn would answer these messages, for a host that stores them first."""
@@ -226,7 +140,7 @@ class Agent:
         """Put together what is fixed for a turn; raises for options that cannot be."""
         inline = inline_tools(given.tools, pause)
         self.client.tools.plus(inline)
-        catalog = self.client.tools.select(given.tags, given.exclude_tags).plus(inline)
+        catalog = self._declared(given.tags, given.exclude_tags).plus(inline)
         choice = self.tool_choice if given.tool_choice is None else given.tool_choice
         check_tool_choice(choice, catalog)
         limit = self.max_iterations if given.max_iterations is None else given.max_iterations
@@ -246,7 +160,7 @@ class Agent:
                 self.client,
                 catalog,
                 self.executor,
-                self.slots,
+                {**self.slots, **(self.tool_search.slots if self.tool_search else {})},
                 cancel,
                 reporter,
                 self.on_environment_error == "pause",
@@ -263,6 +177,13 @@ class Agent:
             is_ephemeral=pause.is_ephemeral if pause else not given.conversation_id,
         )
         return plan, turn_state(plan, given, pause)
+
+    def _declared(self, tags: Iterable[str] | None, exclude_tags: Iterable[str] | None) -> ToolSet:
+        """Return the agent's tools that tags choose; the search for tools is always there."""
+        chosen = self.client.tools.select(tags, exclude_tags)
+        if self.tool_search is None or chosen.get(self.tool_search.finder.name) is not None:
+            return chosen
+        return chosen.plus([self.tool_search.finder])
 
     def _desk(self) -> PauseDesk:
         return PauseDesk(self.pauses, self.shared.pauses)

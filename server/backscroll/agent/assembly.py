@@ -9,6 +9,7 @@ from backscroll.compaction.filter import Compaction
 from backscroll.conversation.memory import ChatMemory
 from backscroll.conversation.windowed import WindowedChatMemory
 from backscroll.filters.memory import MemoryFilter
+from backscroll.filters.tool_search import ToolSearch
 from backscroll.kernel.errors import AssemblyError
 from backscroll.kernel.filter import Filter, check_filters, hooks_of
 from backscroll.kernel.model import ChatModel, ModelOptions, Named, retry_policy
@@ -42,6 +43,13 @@ def check_compaction(compaction: object) -> Compaction | None:
     if compaction is not None and not isinstance(compaction, Compaction):
         raise _invalid("compaction", "a Compaction", compaction)
     return compaction
+
+
+def check_tool_search(search: object) -> ToolSearch | None:
+    """Return the search for tools, if there is one; raises `invalid_option` for something else."""
+    if search is not None and not isinstance(search, ToolSearch):
+        raise _invalid("tool_search", "a ToolSearch", search)
+    return search
 
 
 def check_window(memory: ChatMemory, filters: Iterable[object]) -> None:
