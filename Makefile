@@ -8,7 +8,7 @@ CLIENTS := tests/clients/node_modules
 ARGS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help setup check test unit e2e bench serve coverage clean clients browser model redis
+.PHONY: help setup check test unit e2e bench bench-compaction serve coverage clean clients browser model redis
 
 help:
 	@echo "make serve      start the server with the demo agent (ARGS='module:agent --port 9000')"
@@ -17,6 +17,7 @@ help:
 	@echo "make check      format, lint, types, import contracts, spelling, our own checks"
 	@echo "make e2e        the browser tests alone"
 	@echo "make bench      measure, and compare with the committed numbers"
+	@echo "make bench-compaction   what compaction keeps and costs; takes five minutes"
 	@echo "make coverage   each module against its own test file"
 	@echo "make clean      remove what the other commands made, conversations excepted"
 
@@ -83,6 +84,9 @@ test: check
 
 bench: $(VENV)/dev
 	$(BIN)/python bench
+
+bench-compaction: $(VENV)/dev
+	$(BIN)/python bench/compaction
 
 coverage: $(VENV)/dev
 	$(BIN)/python scripts/own_coverage.py
