@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Protocol, runtime_checkable
 
 from backscroll.agent.agent import Agent
 from backscroll.agui.encode import RunEncoder, RunIds
@@ -11,9 +10,7 @@ from backscroll.agui.input import RunInput
 from backscroll.agui.messages import Shown
 from backscroll.agui.options import AgentRules, timeline_of
 from backscroll.agui.reconcile import Plan
-from backscroll.compaction.store import CompactionStore, ModelFacts
 from backscroll.compaction.tokens import Sizes
-from backscroll.kernel.filter import Filter
 from backscroll.kernel.message import Role
 from backscroll.kernel.ports import Ids
 from backscroll.runs.activity import CompactionCards
@@ -32,15 +29,6 @@ from backscroll.store.thread_log import RunLease, ThreadLog
 from backscroll.store.threads import ThreadRecord
 
 TITLE_CHARS = 80
-
-
-@runtime_checkable
-class Bindable(Protocol):
-    """A compaction filter that takes the host's stores where it has none of its own."""
-
-    def bind(self, *, store: CompactionStore, model_facts: ModelFacts) -> Filter:
-        """Return the filter with these stores."""
-        ...
 
 
 class Assembly:
@@ -141,7 +129,7 @@ class Assembly:
 
     def _bound(self, lease: RunLease, memory: RunMemory) -> Agent:
         changes: dict[str, object] = {"memory": memory}
-        if isinstance(self._agent.compaction, Bindable):
+        if self._agent.compaction is not None:
             clients, keys, owner = self._log.clients, self._log.keys, lease.thread.owner
             changes["compaction"] = self._agent.compaction.bind(
                 store=RedisCompactionStore(clients, keys, owner, lease=lease),

@@ -65,7 +65,7 @@ class Runner:
     def __init__(self, parts: RunParts, runs: RunStore, times: RunTimes) -> None:
         self.lease, self.cancel = parts.lease, CancelToken()
         self._parts, self._runs, self._times = parts, runs, times
-        self._is_lost = False
+        self._is_lost = self._is_paused = False
 
     def stop(self, run_id: str) -> None:
         """Ask the turn to stop, if it is this run that is meant."""
@@ -165,7 +165,9 @@ class Runner:
             return failed(error if isinstance(error, BackscrollError) else BackscrollError())
         result = turn.result()
         if isinstance(result, RunEnd):
+            self._is_paused = bool(result.pending)
             return result
+        self._is_paused = result.status == "paused"
         if reason is not None and result.status == "cancelled":
             return failed_with(reason)
         if result.error is not None:
@@ -180,7 +182,7 @@ class Runner:
         parts = self._parts
         deadline = asyncio.get_running_loop().time() + self._times.lease_s / 2
         await _insist(parts.sink.settle, deadline)
-        history = await _insist(lambda: self._complete_history(end), deadline)
+        history = await _insist(self._complete_history, deadline)
         before = len(parts.plan.history) + len(parts.plan.store)
         entries = parts.encoder.close(end, history, before)
         await _insist(
@@ -194,11 +196,11 @@ class Runner:
             deadline,
         )
 
-    async def _complete_history(self, end: RunEnd) -> list[Message]:
+    async def _complete_history(self) -> list[Message]:
         """Return the history; what a broken turn left without a result is given one first."""
         memory, thread_id = self._parts.memory, self.lease.thread.thread_id
         history = await memory.get(thread_id)
-        if end.pending:
+        if self._is_paused:
             return history
         missing = heal(history, self._parts.agent.texts.interrupted)
         return history + await memory.add(thread_id, missing) if missing else history
