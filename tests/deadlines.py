@@ -23,3 +23,17 @@ def wait_until(condition: Callable[[], bool], within_s: float, what: str) -> Non
         if time.monotonic() > deadline:
             raise AssertionError(f"expected within {scaled(within_s):g} s: {what}")
         pause.wait(0.02)
+
+
+def growth(small: Callable[[], object], large: Callable[[], object], tries: int = 3) -> float:
+    """Return how many times the CPU of one piece of work another takes, at best of some tries.
+
+    A ratio of two measurements in one run: other load on the machine does not count.
+    """
+
+    def cost(work: Callable[[], object]) -> float:
+        began = time.process_time()
+        work()
+        return time.process_time() - began
+
+    return min(cost(large) / max(cost(small), 1e-4) for _ in range(tries))
