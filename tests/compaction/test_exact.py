@@ -72,9 +72,9 @@ def test_nothing_imports_the_library() -> None:
     assert subprocess.run([sys.executable, "-c", code], timeout=15).returncode == 0
 
 
+@pytest.mark.needs("tokens")
 def test_real_counts_are_exact() -> None:
     """TOK5: with the extra installed the counts are those of the vocabulary."""
-    pytest.importorskip("rs_bpe")
     counter = exact_counter("o200k")
 
     assert counter is not None
