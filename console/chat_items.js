@@ -57,14 +57,14 @@ customElements.define('bs-chat-item', ChatItem);
 const SHOW = {
   user(element, item) {
     const {text, foot} = element.parts;
-    element.once(() => [h('h3', {class: 'role'}, item.type && item.type !== 'user' ? name(item.type, 20) : 'You'), text.element, foot]);
+    element.once(() => [h('h2', {class: 'role'}, item.type && item.type !== 'user' ? name(item.type, 20) : 'You'), text.element, foot]);
     text.show(item.text);
     say(foot, item.status ?? '');
   },
 
   assistant(element, item, links) {
     const {text, foot, cards, calls} = element.parts;
-    element.once(() => [h('h3', {class: 'role'}, 'Assistant'), text.element, cards, foot]);
+    element.once(() => [h('h2', {class: 'role'}, 'Assistant'), text.element, cards, foot]);
     text.show(item.text);
     text.element.hidden = !item.text;
     for (const call of item.calls) {

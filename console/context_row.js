@@ -56,7 +56,8 @@ export class HistoryRow extends ContextRow {
     this.dataset.fate = row.fate;
     if (row.kind === 'message') this.#message(row, head);
     else this.#fold(row);
-    this.setAttribute('aria-label', `${this.place.textContent} ${this.role.textContent}, ${this.badge.textContent}`);
+    const folded = row.kind === 'message' ? '' : row.open ? ', unfolded' : ', folded';
+    this.setAttribute('aria-label', `${this.place.textContent} ${this.role.textContent}, ${this.badge.textContent}${folded}`);
   }
 
   #message(row, head) {
@@ -72,7 +73,6 @@ export class HistoryRow extends ContextRow {
   #fold(row) {
     const range = row.kind === 'range';
     const n = range ? row.to - row.position + 1 : row.count;
-    this.setAttribute('aria-expanded', String(row.open));
     say(this.place, range ? `${count(row.position)}–${count(row.to)}` : '');
     this.wear(range ? 'mixed' : '', range ? 'mixed' : 'superseded');
     say(this.preview, range ? `${row.open ? '▾' : '▸'} ${plural(n, 'message')} · ${name(row.span.reason ?? FATES[row.fate].means, 200)}` : `${row.open ? '▾' : '▸'} ${plural(n, 'message')} that no later call sees`);

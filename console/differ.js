@@ -1,8 +1,8 @@
 /** Word differences from a worker, and how they look. */
 
-import {plural} from './format.js';
-import {body} from './format.js';
+import {body, plural} from './format.js';
 import {h} from './h.js';
+import {longText} from './json_tree.js';
 
 const WORKER = new URL('./diff_worker.js', import.meta.url).href;
 const policy = globalThis.trustedTypes?.createPolicy('backscroll', {
@@ -47,7 +47,7 @@ export function differenceView({pieces, by}) {
   const tags = {'-': 'del', '+': 'ins', '=': 'span'};
   const box = h('div', {class: 'difference body', dir: 'auto'}, pieces.map(({op, text}, index) => {
     const shown = op === '=' && text.length > LONG ? shorten(text, index > 0, index < pieces.length - 1) : text;
-    return h(tags[op], null, body(shown));
+    return h(tags[op], null, shown.length > LONG ? longText(shown) : body(shown));
   }));
   const gone = pieces.filter((piece) => piece.op === '-').reduce((sum, piece) => sum + piece.text.length, 0);
   const came = pieces.filter((piece) => piece.op === '+').reduce((sum, piece) => sum + piece.text.length, 0);

@@ -16,13 +16,13 @@ export class Frame extends HTMLElement {
   /** Controls of the page, at the end of the tab strip. */
   tools = h('div', {class: 'tools'});
   /** The status line. */
-  status = h('bs-status');
+  status = h('bs-status', {role: 'contentinfo'});
   #crumbs = h('nav', {class: 'crumbs', 'aria-label': 'Where you are'});
   #badge = h('span', {class: 'badge', data: {tone: 'quiet'}}, 'connecting');
   #reload = button('reload', () => this.onReload?.(), {class: 'quiet', hidden: true});
   #worker = h('span', {class: 'worker', hidden: true});
   #tabs = h('nav', {class: 'tabs', 'aria-label': 'Thread'});
-  #strip = h('div', {class: 'strip'}, this.#tabs, this.tools);
+  #strip = h('div', {class: 'strip', role: 'region', 'aria-label': 'Pages and controls'}, this.#tabs, this.tools);
   #feed = null;
   #following = {paused: false, waiting: 0};
   #timer = 0;

@@ -80,8 +80,7 @@ export class TimelineRow extends HTMLElement {
     say(this.#fold, inside ? '▸' : '▾');
     this.#fold.setAttribute('aria-label', inside ? 'Unfold' : 'Fold');
     say(this.#inside, inside ? `${count(inside.rows)} inside${inside.worst ? `, ${inside.worst}` : ''}` : '');
-    if (foldable) this.setAttribute('aria-expanded', String(!inside));
-    else this.removeAttribute('aria-expanded');
+    this.#fold.setAttribute('aria-expanded', String(!inside));
   }
 }
 

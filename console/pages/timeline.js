@@ -131,9 +131,10 @@ class TimelinePage extends HTMLElement {
     });
     const first = !this.#list.isConnected;
     if (first) replace(this.#place, loading('the timeline'));
+    let seq = Number(params.get('seq')) || null;
     try {
-      const seq = Number(params.get('seq')) || await this.#seqOfMessage(params.get('m'));
-      await model.start(seq || null);
+      seq ??= await this.#seqOfMessage(params.get('m'));
+      await model.start(seq);
     } catch (error) {
       model.stop();
       if (error.name !== 'AbortError') this.#failed(error);
@@ -149,7 +150,8 @@ class TimelinePage extends HTMLElement {
     const live = params.get('live') !== '0' && !params.get('seq') && !params.get('m');
     this.#arrange();
     this.#follow(live);
-    this.#showSelected(this.#app.route);
+    if (seq && !params.get('seq')) this.#app.params({seq});
+    else this.#showSelected(this.#app.route);
   }
 
   async #seqOfMessage(id) {
