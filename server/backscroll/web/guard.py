@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from backscroll.agui.refusal import RequestRefused, error_body, http_status
 from backscroll.kernel.errors import BackscrollError, StoreError
+from backscroll.web.answers import SECURITY_HEADERS
 from backscroll.web.origins import SAFE_METHODS, OriginRules
 
 logger = logging.getLogger(__name__)
@@ -95,6 +96,7 @@ async def send_error(send: Send, error: BackscrollError, request_id: str) -> Non
     status = http_status(error)
     body = json.dumps(error_body(error, request_id=request_id), ensure_ascii=False).encode()
     headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+    headers += [(name.lower().encode(), text.encode()) for name, text in SECURITY_HEADERS.items()]
     after = error.retry_after_s if isinstance(error, RequestRefused) else None
     if after is not None:
         headers.append((b"retry-after", str(after).encode()))
