@@ -50,16 +50,19 @@ class Breaking(InMemoryChatMemory):
 
 async def test_answers_the_history_as_it_stands() -> None:
     """An empty input answers a history that ends with a question or a result."""
-    for last in (user("hi", "u1"), tool_result("c1", "look", "saw", id="t1")):
+    asks = assistant(None, [call("look", id="c1")], "a0")
+    for before, asked in (
+        ([user("q", "u0"), assistant("a", id="a0"), user("hi", "u1")], ("u1",)),
+        ([user("q", "u0"), asks, tool_result("c1", "look", "saw", id="t1")], ()),
+    ):
         agent = agent_of("ok")
         events = Events()
-        before = [user("q", "u0"), assistant(None, [call("look", id="c1")], "a0"), last]
         await agent.memory.add("t", before)
 
         result = await agent.invoke((), conversation_id="t", on_event=events)
 
         assert result.text == "ok"
-        assert events.of(TurnStarted)[0].message_ids == ()
+        assert events.of(TurnStarted)[0].message_ids == asked
         assert len(model_of(agent).requests) == 1
 
 
@@ -87,6 +90,27 @@ async def test_a_host_may_store_the_question_first() -> None:
     await agent.invoke([question], conversation_id="t")
 
     assert lines(await agent.memory.get("t")) == ["user: hi", "assistant: one"]
+
+
+async def test_questions_a_host_stored_are_the_entry() -> None:
+    """Turn filters see the stored questions that nobody answered yet, and may rewrite them."""
+
+    async def loud(request: TurnRequest, chain: Any) -> Any:
+        assert request.messages is not None
+        louder = tuple(
+            m.replace(model_content=m.text.upper(), rewritten_by=("loud",))
+            for m in request.messages
+        )
+        return await chain(request.replace(messages=louder))
+
+    agent = agent_of("ok", filters=[Filter.of("loud", turn=loud)])
+    await agent.memory.add("t", [user("q"), assistant("a"), user("one"), user("two")])
+
+    await agent.invoke((), conversation_id="t")
+
+    sent = [m.for_model() for m in model_of(agent).requests[0].messages]
+    assert sent == ["q", "a", "ONE", "TWO"]
+    assert [m.content for m in await agent.memory.get("t")] == ["q", "a", "one", "two", "ok"]
 
 
 async def test_heals_even_when_a_filter_blocks() -> None:

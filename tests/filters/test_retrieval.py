@@ -84,13 +84,14 @@ async def test_both_filters_together() -> None:
 
 
 async def test_what_is_left_alone() -> None:
-    """RR4: a question in parts, a blank one, and a turn that answers the history as it stands."""
+    """RR4: a question in parts, a blank one, and one that was rewritten in an earlier turn."""
     handbook = Handbook("one")
     agent = agent_of("ok", "ok", "ok", filters=[Retrieval(handbook)])
+    before = user("where?").replace(model_content="x", rewritten_by=("retrieval",))
 
     await agent.invoke(user((TextPart("where?"),)), conversation_id="t")
     await agent.invoke(" ", conversation_id="t")
-    await agent.memory.add("t", [user("where?")])
+    await agent.memory.add("t", [before])
     await agent.invoke((), conversation_id="t")
 
     assert handbook.asked == []

@@ -68,6 +68,8 @@ class Turn:
         if not messages and not _is_answerable(history):
             reason = "there is no input, and nothing in the history to answer"
             raise InputError("empty_input", reason)
+        # Questions that a host has stored already are what the turn is asked, as if given here.
+        messages = messages or _last_questions(history)
         ids = tuple(message.id or "" for message in messages)
         return await self._through(
             TurnStarted(**self.plan.reporter.scope, message_ids=ids), messages, None
@@ -185,3 +187,9 @@ class Turn:
 def _is_answerable(history: Sequence[Message]) -> bool:
     """Say whether a history ends with something that a model can answer."""
     return bool(history) and history[-1].role in (Role.USER, Role.TOOL)
+
+
+def _last_questions(history: Sequence[Message]) -> tuple[Message, ...]:
+    """Return the user messages that a history ends with."""
+    others = [at for at, message in enumerate(history) if message.role is not Role.USER]
+    return tuple(history[others[-1] + 1 :] if others else history)
