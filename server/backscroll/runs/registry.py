@@ -232,6 +232,8 @@ class Registry:
             await self.lost.end_thread(thread)
             return
         head = await self._log.head(thread)
+        if head.run != busy.run_id:
+            return  # it ended meanwhile
         policy = busy_of(request.options, self.agent_rules)
         if policy == "supersede":
             await self.store.stop(thread, busy.run_id)
