@@ -106,6 +106,24 @@ async def test_a_conversation_without_a_name_leaves_nothing(end: Any) -> None:
     assert await agent.memory.get(result.conversation_id or "") == []
 
 
+async def test_a_cancelled_conversation_without_a_name() -> None:
+    """LOOP5: the store is empty after a cancelled turn, too."""
+    token = CancelToken()
+
+    @tool
+    async def stop() -> str:
+        """Stop the turn."""
+        token.cancel()
+        return "stopped"
+
+    agent = agent_of(calls(call("stop")), tools=[stop])
+
+    result = await agent.invoke("hi", cancel=token)
+
+    assert result.status == "cancelled"
+    assert await agent.memory.get(result.conversation_id or "") == []
+
+
 async def test_heals_what_a_crash_left() -> None:
     """LOOP6: two of three unanswered calls get a result each, before the new question."""
     agent = agent_of("ok")
