@@ -36,6 +36,19 @@ def test_a_summary_with_enough_between_begins_the_count_anew() -> None:
     assert not run.thrashing
 
 
+def test_the_smallest_refused_view_is_the_ceiling_of_a_run() -> None:
+    """A little below it, per model; without a refusal there is none."""
+    run = RunState(object())
+    assert run.ceiling("m") is None
+    sizes = []
+    for turns in (4, 3, 6):
+        planned = plan(given(talk(turns)))
+        run.was_refused("m", planned)
+        sizes.append(planned.raw)
+    assert run.ceiling("m") == int(0.9 * sizes[1])
+    assert run.ceiling("other") is None
+
+
 def missed(state: CallState, name: str) -> None:
     """Let a state see a plan whose stored summary `name` does not fit the history."""
     entry = CompactionEntry(Cache(4, name, "summary"))

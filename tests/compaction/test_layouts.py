@@ -29,7 +29,8 @@ def cache(history: list[Message], n: int, text: str = "CORE") -> Cache:
 
 def choose(history: list[Message], entry: CompactionEntry, window: int = 8_000) -> Choice:
     """Return the layout for a history under a window."""
-    return choose_layout(Reading(given(history, window)), entry)
+    reading = Reading(given(history, window))
+    return choose_layout(reading, entry, reading.limits.trigger)
 
 
 def test_without_a_summary_the_history_itself_is_used() -> None:
@@ -134,3 +135,10 @@ def test_kept_messages_of_the_prefix_count() -> None:
     history = [system("rule " * 3_000, "s0"), *LONG]
     choice = choose(history, CompactionEntry(cache(history, 81)), 12_000)
     assert choice.layout.cache is not None
+
+
+def test_a_low_goal_does_not_bring_the_whole_history_back() -> None:
+    """OVF2: after a refusal what fits easily is what fits the goal."""
+    reading = Reading(given(LONG, 100_000))
+    entry = CompactionEntry(cache(LONG, 80))
+    assert choose_layout(reading, entry, 9_000).layout.cache == entry.cache

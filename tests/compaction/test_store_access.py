@@ -116,6 +116,19 @@ async def test_what_cannot_be_stored_is_kept_in_the_process() -> None:
     assert (await store.get("t")).cache == ENTRY.cache
 
 
+async def test_a_store_that_cannot_be_read_is_answered_from_what_was_known() -> None:
+    """STO8: get is down, put works; nothing is behind, and nothing is lost."""
+    store = Broken()
+    broken = access(store)
+    await broken.swap("t", ENTRY, 0)
+    store.down = ("get",)
+    assert (await broken.get("t")).cache == ENTRY.cache
+    assert not broken.is_behind("t")
+    store.down = ("put",)
+    await broken.swap("t", ENTRY, 1)
+    assert broken.is_behind("t")
+
+
 async def test_what_is_held_is_shared_by_several_accesses() -> None:
     """STO8: the next run of this process has it, too."""
     store, held = Broken(), Held()

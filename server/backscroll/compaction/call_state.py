@@ -10,6 +10,7 @@ from backscroll.compaction.prefix import SentView
 from backscroll.compaction.store import LRU, ModelFact
 
 THIN_SHARE = 0.10
+BELOW_REFUSED = 0.90
 THIN_IN_A_ROW = 3
 SLIDING_AFTER = 3
 
@@ -18,15 +19,28 @@ SLIDING_AFTER = 3
 class RunState:
     """What holds for one run: what was known of its models when it began, and its summaries.
 
-    `token` tells runs apart: each has its own wish to stop.
+    `token` tells runs apart: each has its own wish to stop. `refused` is the smallest view that
+    each model refused.
     """
 
     token: object
     facts: dict[str, ModelFact] = field(default_factory=dict)
     store_noted: bool = False
     thrashing: bool = False
+    refused: dict[str, int] = field(default_factory=dict)
     _summarised_at: int | None = None
     _thin: int = 0
+
+    def was_refused(self, key: str, planned: Plan) -> None:
+        """Note that a model refused a view of this size."""
+        if planned.state is not None:
+            view = planned.state.view.tokens
+            self.refused[key] = min(view, self.refused.get(key, view))
+
+    def ceiling(self, key: str) -> int | None:
+        """Return what a view may take so that it is not refused again, if one was."""
+        found = self.refused.get(key)
+        return None if found is None else int(BELOW_REFUSED * found)
 
     def wants_summary(self, before: int, available: int) -> None:
         """Note that a summary is wanted when the whole history has this size.

@@ -66,12 +66,7 @@ def _decided(finished: Plan, reading: Reading, done: Climb) -> Plan:
     reaction, made = finished.reaction, finished.made
     if not done.stages and reaction is None and done.reason is None:
         return finished
-    settings = finished.given.settings
-    only_micro = [stage.stage for stage in done.stages] == ["micro"]
-    ratio = settings.micro_ratio if only_micro else settings.trigger_ratio
-    ratio = min(finished.given.goal_ratio or 1.0, ratio)
-    seen = done.seen
-    because = f"{seen} > {ratio:g} × {reading.budget.available}"
+    because = _because(finished, reading, done)
     if reaction is not None:
         because = f"refused as {reaction.refusal.cls}"
     decision = decide(
@@ -90,6 +85,17 @@ def _decided(finished: Plan, reading: Reading, done: Climb) -> Plan:
         text = cache.summary.encode("utf-8", "surrogatepass")
         blobs[text_hash(cache.summary)] = text
     return dataclasses.replace(finished, decision=decision, blobs=blobs)
+
+
+def _because(finished: Plan, reading: Reading, done: Climb) -> str:
+    """Return the comparison that began it, with its numbers."""
+    given, available = finished.given, reading.budget.available
+    only_micro = [stage.stage for stage in done.stages] == ["micro"]
+    ratio = given.settings.micro_ratio if only_micro else given.settings.trigger_ratio
+    ratio = min(given.goal_ratio or 1.0, ratio)
+    if given.ceiling is not None and given.ceiling < ratio * available:
+        return f"{done.seen} > {given.ceiling}, near what this model refused"
+    return f"{done.seen} > {ratio:g} × {available}"
 
 
 def _summary_warnings(made: Made | None) -> list[Warned]:

@@ -171,6 +171,8 @@ class Compaction(Filter):
             raise error
         forced = await self._carried_out(call, forced)
         await self._learning.limit(call.key, call.run, forced)
+        if forced.reaction is not None and forced.reaction.kind == "forced":
+            call.run.was_refused(call.key, used)
         if not forced.is_smaller:
             await self._report(call, forced.unsent())
             raise _overflow(error) from error

@@ -77,6 +77,7 @@ class Inputs:
             summariser_window=self.summarisers.window(summariser, learned),
             withheld=self._withheld(summariser, conversation_id, entry, state, run),
             goal_ratio=state.goal_ratio,
+            ceiling=run.ceiling(key),
         )
         return Call(request, given, state, run, key, summariser, began)
 

@@ -66,7 +66,7 @@ class Climb:
 
 def climb(reading: Reading, entry: CompactionEntry, aim: Aim) -> Climb:
     """Return the view after the steps that need no summary before them, and the summary wanted."""
-    choice = choose_layout(reading, entry)
+    choice = choose_layout(reading, entry, aim.goal)
     view = render(reading, choice.layout)
     before = view
     stages: list[Stage] = []
@@ -74,7 +74,7 @@ def climb(reading: Reading, entry: CompactionEntry, aim: Aim) -> Climb:
         reading, view = force_micro(reading, view)
     elif view.tokens > min(reading.limits.micro, aim.goal):
         view = move_micro(reading, view)
-    if view is not before:
+    if view.messages != before.messages:
         stages.append(_done("micro", before, view, "older than the newest tool groups"))
     so_far = Climb(reading, choice, view, view.layout, before.tokens, tuple(stages))
     if view.tokens <= aim.goal or not aim.may_summarise:

@@ -36,8 +36,8 @@ class Choice:
         return out
 
 
-def choose_layout(reading: Reading, entry: CompactionEntry) -> Choice:
-    """Return the layout to start from.
+def choose_layout(reading: Reading, entry: CompactionEntry, goal: int) -> Choice:
+    """Return the layout to start from, where the view is to take at most `goal` tokens.
 
     A view that fits easily without shortening is sent so; marks that reach beyond the summary in
     use stay, or the same view would be shortened again a little later.
@@ -45,7 +45,7 @@ def choose_layout(reading: Reading, entry: CompactionEntry) -> Choice:
     valid = valid_caches(reading, entry)
     marks = valid_marks(reading, entry.marks)
     last = valid[-1] if valid else None
-    easy = min(reading.limits.uncompact, reading.limits.micro)
+    easy = min(reading.limits.uncompact, reading.limits.micro, goal)
     for cache in (None, *valid):
         prefix_n = cache.prefix_n if cache is not None else 0
         if cache is last and cache is not None and _reaches(marks, prefix_n):

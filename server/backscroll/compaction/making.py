@@ -67,7 +67,9 @@ class Making:
         self, planned: Plan, conversation_id: str | None, base: CompactionEntry | None = None
     ) -> Plan:
         """Store the entry if it changed; what somebody else stored meanwhile is joined with it."""
-        if conversation_id is None or not planned.changed:
+        if conversation_id is None:
+            return planned
+        if not planned.changed and not self.access.is_behind(conversation_id):
             return planned
         entry, generation = planned.entry, (base or planned.given.entry).generation
         for tries in range(SWAPS):

@@ -57,6 +57,8 @@ def _plan(given: PlanInput) -> Plan:
     goal = reading.limits.trigger
     if given.goal_ratio is not None:
         goal = min(goal, int(given.goal_ratio * reading.budget.available))
+    if given.ceiling is not None:
+        goal = min(goal, given.ceiling)
     aim = Aim(goal, reading.limits.drop_to, withheld=given.withheld)
     return _climbed(Plan(given, (), given.asked.options, given.entry, reading=reading), aim)
 

@@ -37,7 +37,8 @@ class PlanInput:
     """All that a plan depends on.
 
     `summariser_window` is what one request to the summariser may hold. `withheld` says why no
-    summary may be made in this call. `goal_ratio` lowers the trigger of this call.
+    summary may be made in this call. `goal_ratio` and `ceiling` lower the trigger of this call: to
+    a share of the budget, and to a number of tokens.
     """
 
     history: tuple[Message, ...]
@@ -52,6 +53,7 @@ class PlanInput:
     summariser_window: int | None = None
     withheld: Reason | None = None
     goal_ratio: float | None = None
+    ceiling: int | None = None
     focus: str = ""
 
 

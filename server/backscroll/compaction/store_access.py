@@ -27,9 +27,14 @@ LEASE_POLL_S = 0.1
 
 @dataclass(slots=True)
 class Held:
-    """What stores could not keep: entries, and when the last failure was, per conversation."""
+    """What the process keeps beside its stores, per conversation.
+
+    `entries` could not be stored, `known` were read or written last, `opened` is when the
+    summariser failed last.
+    """
 
     entries: OrderedDict[str, CompactionEntry] = field(default_factory=OrderedDict)
+    known: OrderedDict[str, CompactionEntry] = field(default_factory=OrderedDict)
     opened: OrderedDict[str, int] = field(default_factory=OrderedDict)
 
 
@@ -44,7 +49,7 @@ class StoreAccess:
         self.store = store
         self._clock = clock
         held = held or Held()
-        self._held, self._opened = held.entries, held.opened
+        self._held, self._known, self._opened = held.entries, held.known, held.opened
         self.failed = 0
 
     async def get(self, conversation_id: str) -> CompactionEntry:
@@ -52,7 +57,8 @@ class StoreAccess:
         held = self._held.get(conversation_id)
         stored = await self._try(lambda: self.store.get(conversation_id))
         if stored is None:
-            return held or EMPTY
+            return held or self._known.get(conversation_id, EMPTY)
+        self._hold(self._known, conversation_id, stored)
         if held is not None:
             stored = joined(held, stored, lambda cache: True) or stored
         return self._with_opened(conversation_id, stored)
@@ -73,12 +79,17 @@ class StoreAccess:
             return True
         if done:
             self._held.pop(conversation_id, None)
+            self._hold(self._known, conversation_id, entry)
         return done
+
+    def is_behind(self, conversation_id: str) -> bool:
+        """Say whether the store lacks what could not be written to it."""
+        return conversation_id in self._held
 
     async def clear(self, conversation_id: str) -> None:
         """Forget the entry; a store without `clear` gets the empty one."""
-        self._held.pop(conversation_id, None)
-        self._opened.pop(conversation_id, None)
+        for kept in (self._held, self._known, self._opened):
+            kept.pop(conversation_id, None)
         clear = getattr(self.store, "clear", None)
         if clear is None:
             await self._try(lambda: self._put(conversation_id, EMPTY))
