@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from backscroll.agent.answers import TAKES
-from backscroll.agent.pause_codec import read_pause, write_pause
 from backscroll.kernel.message import ToolCall
+from backscroll.kernel.pause_codec import read_pause, write_pause
 from backscroll.kernel.texts import Texts
 from backscroll.kernel.turn import Pause, PauseItem, ToolRecord
 

@@ -11,12 +11,12 @@ from backscroll.agent.batch import execute_runs
 from backscroll.agent.events import ContextChanged
 from backscroll.agent.gate import Decisions, decide
 from backscroll.agent.pause import approval_items, client_items, environment_items
-from backscroll.agent.pause_codec import json_context
 from backscroll.agent.plan import TurnPlan, TurnState
 from backscroll.agent.tool_run import ToolRun
 from backscroll.agent.unrunnable import unrunnable
 from backscroll.kernel.content import text_of
 from backscroll.kernel.message import ToolCall
+from backscroll.kernel.pause_codec import json_context
 from backscroll.kernel.request import ChatResponse, Note, ToolResponse
 from backscroll.kernel.turn import Continue, Pause, PauseItem, ToolRecord, TurnResult
 from backscroll.kernel.usage import FinishReason

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 from agent.pause_store_contract import full_pause
-from backscroll.agent.pause_codec import (
+from backscroll.kernel.content import FilePart, TextPart
+from backscroll.kernel.errors import ResumeRefused
+from backscroll.kernel.pause_codec import (
     json_context,
     pause_from_json,
     pause_to_json,
     read_pause,
     write_pause,
 )
-from backscroll.kernel.content import FilePart, TextPart
-from backscroll.kernel.errors import ResumeRefused
 from backscroll.kernel.turn import Pause
 from hypothesis import given
 from hypothesis import strategies as st
