@@ -9,8 +9,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import FrameType
 
 logger = logging.getLogger(__name__)
@@ -20,6 +22,16 @@ RESTART_S = (0.0, 0.5, 1.0, 2.0, 5.0)
 STEADY_S = 30.0
 LEAVE_S = 5.0
 _PR_SET_PDEATHSIG = 1
+
+
+@dataclass(slots=True)
+class _Place:
+    """One of the workers: its process, how often it died young, when it is started again."""
+
+    process: subprocess.Popen[bytes]
+    started: float
+    failures: int = 0
+    again_at: float | None = None
 
 
 class Workers:
@@ -36,23 +48,23 @@ class Workers:
         self._count, self._listener = count, listener
         self._environment = {**os.environ, **environment}
         self._on_ready, self._drain_s = on_ready, drain_s
-        self._running: dict[int, tuple[subprocess.Popen[bytes], float]] = {}
-        self._failures = [0] * count
+        self._places: list[_Place] = []
         self._stopping = False
 
     def run(self) -> int:
-        """Run until a signal; returns the exit status."""
+        """Run until a signal; returns the exit status, 1 when no worker could start."""
         previous = {
             number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)
         }
         read_end, write_end = os.pipe()
         os.set_inheritable(write_end, True)
         try:
-            for place in range(self._count):
-                self._start(place, write_end)
-            self._await_ready(read_end)
+            self._places = [_Place(*self._start(write_end)) for _ in range(self._count)]
+            if not self._await_ready(read_end):
+                return 1
             while not self._stopping:
-                self._replace_dead(write_end)
+                for place in self._places:
+                    self._replace(place, write_end)
                 time.sleep(POLL_S)
             return 0
         finally:
@@ -62,7 +74,7 @@ class Workers:
             for number, handler in previous.items():
                 signal.signal(number, handler)
 
-    def _start(self, place: int, ready_fd: int) -> None:
+    def _start(self, ready_fd: int) -> tuple[subprocess.Popen[bytes], float]:
         fds: Sequence[int] = (self._listener.fileno(), ready_fd)
         process = subprocess.Popen(
             [
@@ -79,53 +91,79 @@ class Workers:
             # A Ctrl-C in the terminal reaches only this process, which then ends them in order.
             start_new_session=True,
         )
-        self._running[place] = (process, time.monotonic())
+        return process, time.monotonic()
 
-    def _await_ready(self, read_end: int) -> None:
+    def _await_ready(self, read_end: int) -> bool:
+        """Return once a worker takes requests; False when none could start."""
         os.set_blocking(read_end, False)
         while not self._stopping:
             try:
                 if os.read(read_end, 1):
                     self._on_ready()
-                    return
+                    return True
             except BlockingIOError:
                 pass
-            if all(process.poll() is not None for process, _ in self._running.values()):
+            if all(place.process.poll() is not None for place in self._places):
                 logger.error("no worker could start")
-                self._stopping = True
+                return False
             time.sleep(POLL_S)
+        return True
 
-    def _replace_dead(self, ready_fd: int) -> None:
-        for place, (process, started) in list(self._running.items()):
-            status = process.poll()
-            if status is None:
-                continue
-            alive = time.monotonic() - started
-            self._failures[place] = 0 if alive > STEADY_S else self._failures[place] + 1
-            pause = RESTART_S[min(self._failures[place], len(RESTART_S) - 1)]
-            logger.warning("worker %s ended with status %s; another starts", process.pid, status)
-            if alive >= pause:
-                self._start(place, ready_fd)
+    def _replace(self, place: _Place, ready_fd: int) -> None:
+        """Start another process where one has died, after a pause that grows with each."""
+        status = place.process.poll()
+        if status is None:
+            return
+        now = time.monotonic()
+        if place.again_at is None:
+            is_steady = now - place.started > STEADY_S
+            place.failures = 0 if is_steady else place.failures + 1
+            pause = RESTART_S[min(place.failures, len(RESTART_S) - 1)]
+            place.again_at = now + pause
+            logger.warning(
+                "worker %s ended with status %s; another starts in %s s",
+                place.process.pid,
+                status,
+                pause,
+            )
+        if now >= place.again_at:
+            place.process, place.started = self._start(ready_fd)
+            place.again_at = None
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
+        """Begin to leave; a second signal is passed on, and tells the workers not to drain."""
+        if self._stopping:
+            self._signal_all(signal.SIGTERM)
         self._stopping = True
 
+    def _signal_all(self, number: signal.Signals) -> None:
+        for place in self._places:
+            if place.process.poll() is None:
+                place.process.send_signal(number)
+
     def _end_all(self) -> None:
-        for process, _ in self._running.values():
-            if process.poll() is None:
-                process.send_signal(signal.SIGTERM)
+        self._signal_all(signal.SIGTERM)
         deadline = time.monotonic() + self._drain_s + LEAVE_S
-        for process, _ in self._running.values():
+        for place in self._places:
             try:
-                process.wait(max(0.1, deadline - time.monotonic()))
+                place.process.wait(max(0.1, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+                place.process.kill()
+                place.process.wait()
 
 
-def end_with_parent(parent: int) -> None:
-    """Have the system end this process when its parent dies; leave at once if it already has."""
-    if sys.platform == "linux":
+def end_with_parent(parent: int, platform: str = sys.platform) -> None:
+    """Have this process end when its parent dies; leave at once if it already has."""
+    if platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    else:
+        # Elsewhere the system does not tell, so a thread of its own looks.
+        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     if os.getppid() != parent:
         sys.exit(1)
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.kill(os.getpid(), signal.SIGTERM)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from backscroll.store.connection import store_errors
@@ -20,7 +20,10 @@ _DELETE = Script("delete", ("head",))
 
 @dataclass(frozen=True, slots=True)
 class ThreadRecord:
-    """The head of a thread; times in milliseconds, `extra` what writers of the log added."""
+    """The head of a thread; times in milliseconds, `extra` what writers of the log added.
+
+    `indexed` is the activity under which the thread was listed, which may lag behind.
+    """
 
     thread: ThreadKey
     agent: str = ""
@@ -43,6 +46,7 @@ class ThreadRecord:
     last_status: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
     extra: Mapping[str, str] = field(default_factory=dict)
+    indexed: int = 0
 
 
 class ThreadStore:
@@ -69,7 +73,9 @@ class ThreadStore:
                     pipe.hgetall(self._keys.meta(thread))
                 found = await pipe.execute()
         return [
-            read_meta(thread, meta) for (thread, _), meta in zip(page, found, strict=True) if meta
+            replace(read_meta(thread, meta), indexed=time)
+            for (thread, time), meta in zip(page, found, strict=True)
+            if meta
         ]
 
     async def record(self, thread: ThreadKey) -> ThreadRecord | None:

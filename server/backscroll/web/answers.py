@@ -9,10 +9,15 @@ from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive
 
+from backscroll.agui.input import parse_object
 from backscroll.agui.refusal import Problem, RequestRefused
 from backscroll.store.keys import ThreadKey
 from backscroll.web.services import Services
+
+DIGITS = 15
+"""More digits than any number of ours has."""
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
@@ -63,13 +68,46 @@ def number(
     text = query.get(name)
     if text is None:
         return default
-    try:
-        value = int(text)
-    except ValueError:
-        value = -1
-    if value < 0:
+    if not (text.isascii() and text.isdecimal() and len(text) <= DIGITS):
         raise RequestRefused.of_problems([Problem(name, "must be a whole number from 0 on")])
-    return value if most is None else min(value, most)
+    return int(text) if most is None else min(int(text), most)
+
+
+def path_number(request: Request, name: str) -> int:
+    """Return a number that a path names; raises `not_found` for what is none."""
+    text = str(request.path_params[name])
+    if not (text.isascii() and text.isdecimal() and len(text) <= DIGITS):
+        raise RequestRefused("not_found", f"There is no route {request.url.path}.")
+    return int(text)
+
+
+async def read_body(receive: Receive, headers: Mapping[bytes, bytes], limit: int) -> bytes:
+    """Return the body of a request; raises `too_large` before more than the limit is held."""
+    stated = headers.get(b"content-length", b"0")
+    size = int(stated) if stated.isdigit() and len(stated) <= DIGITS else 0
+    parts: list[bytes] = []
+    got = 0
+    while size <= limit:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise RequestRefused("not_json", "the body ended early")
+        parts.append(message.get("body", b""))
+        got += len(parts[-1])
+        size = max(size, got)
+        if not message.get("more_body", False):
+            break
+    if size > limit:
+        message_text = f"the request has {size:,} bytes or more, allowed are {limit:,}"
+        raise RequestRefused("too_large", message_text, {"limit": limit})
+    return b"".join(parts)
+
+
+async def json_body(request: Request) -> dict[str, Any]:
+    """Return the JSON object of a request's body, an empty one for no body."""
+    headers = {name.lower(): value for name, value in request.scope["headers"]}
+    limits = services_of(request).limits.input
+    data = await read_body(request.receive, headers, limits.input_bytes)
+    return parse_object(data, limits) if data else {}
 
 
 def choice(query: Mapping[str, str], name: str, allowed: tuple[str, ...], default: str) -> str:

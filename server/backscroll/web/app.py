@@ -19,13 +19,13 @@ from backscroll.agui.capabilities import capabilities
 from backscroll.agui.refusal import Problem, RequestRefused
 from backscroll.runs.worker import Worker
 from backscroll.web import console_calls, console_log, console_threads, ops
-from backscroll.web.answers import json_answer, services_of
+from backscroll.web.answers import json_answer, json_body, services_of
 from backscroll.web.console_pages import ConsoleFiles, console_folder
 from backscroll.web.console_socket import console_websocket
 from backscroll.web.guard import Guard
 from backscroll.web.origins import OriginRules
 from backscroll.web.services import Services, WebLimits
-from backscroll.web.sse import get_feed, post_run, read_body
+from backscroll.web.sse import get_feed, post_run
 from backscroll.web.websocket import agui_websocket
 
 OpenWorker = Callable[[], AbstractAsyncContextManager[Worker]]
@@ -95,7 +95,7 @@ def routes() -> list[BaseRoute]:
         Route(f"{thread}/messages/{{message}}", console_threads.get_message),
         Route(f"{thread}/cancel", console_threads.cancel_run, methods=["POST"]),
         Route(f"{thread}/entries", console_log.list_entries),
-        Route(f"{thread}/entries/{{seq:int}}", console_log.get_entry),
+        Route(f"{thread}/entries/{{seq}}", console_log.get_entry),
         Route(f"{thread}/rows", console_log.list_rows),
         Route(f"{thread}/export", console_log.export),
         Route(f"{thread}/calls", console_calls.list_calls),
@@ -103,7 +103,7 @@ def routes() -> list[BaseRoute]:
         Route(f"{thread}/calls/{{call}}/messages", console_calls.list_sent),
         Route(f"{thread}/calls/{{call}}/request", console_calls.get_request),
         Route(f"{thread}/compactions", console_calls.list_compactions),
-        Route(f"{thread}/compactions/{{number:int}}", console_calls.get_compaction),
+        Route(f"{thread}/compactions/{{number}}", console_calls.get_compaction),
         Route("/{path:path}", _no_route),
     ]
     return [
@@ -154,6 +154,9 @@ async def _agui_http(scope: Scope, receive: Receive, send: Send) -> None:
     _check_agent(scope, services)
     if scope["method"] == "POST":
         await post_run(services, scope, receive, send)
+    elif scope["method"] == "HEAD":
+        # A stream has no end, so there is nothing to tell of it but its bytes.
+        raise RequestRefused("method_not_allowed", "HEAD is not allowed on a stream.")
     else:
         query = dict(Request(scope).query_params)
         await get_feed(services, scope, receive, send, query)
@@ -179,13 +182,8 @@ async def _capabilities(request: Request) -> Response:
 
 async def _abort(request: Request) -> Response:
     services = services_of(request)
-    headers = {name.lower(): value for name, value in request.scope["headers"]}
-    data = await read_body(request.receive, headers, services.limits.input.input_bytes)
-    try:
-        body: Any = json.loads(data)
-    except ValueError as error:
-        raise RequestRefused("not_json", f"not JSON: {error}") from error
-    if not isinstance(body, dict) or not isinstance(body.get("runId", body.get("threadId")), str):
+    body = await json_body(request)
+    if not isinstance(body.get("runId", body.get("threadId")), str):
         raise RequestRefused.of_problems([Problem("runId", "is missing, and so is threadId")])
     registry = services.worker.registry
     if "runId" in body:

@@ -10,11 +10,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from backscroll.agui.refusal import RequestRefused
-from backscroll.compaction.canon_forms import prefix_hashes
+from backscroll.compaction.settings import Settings
 from backscroll.runs.call_book import Attempt, Call, sent_json
+from backscroll.runs.compaction_card import compaction_card
 from backscroll.store.entry import Entry
 from backscroll.store.keys import ThreadKey
-from backscroll.web.answers import json_answer, number, services_of, thread_of
+from backscroll.web.answers import (
+    DIGITS,
+    json_answer,
+    number,
+    path_number,
+    services_of,
+    thread_of,
+)
 from backscroll.web.services import Services
 
 
@@ -69,7 +77,7 @@ async def list_compactions(request: Request) -> Response:
 async def get_compaction(request: Request) -> Response:
     """Return one decision with the texts it names."""
     thread, services = thread_of(request), services_of(request)
-    wanted = int(request.path_params["number"])
+    wanted = path_number(request, "number")
     entries = await _compactions(services, thread)
     found = next((entry for entry in entries if int(entry.ref) == wanted), None)
     if found is None:
@@ -116,29 +124,21 @@ async def _compactions(services: Services, thread: ThreadKey) -> list[Entry]:
 
 async def _card(services: Services, thread: ThreadKey) -> dict[str, Any]:
     """Return what the compaction store holds now, and whether it still fits the history."""
-    entry = await services.worker.compaction.get(thread.thread_id)
-    card: dict[str, Any] = {"failures": entry.failures, "paused": entry.opened_ms is not None}
-    if entry.cache is None:
-        return card
-    stored = await services.worker.history.read(thread)
-    live = [found.message for found in stored.live]
-    n = entry.cache.prefix_n
-    matches = n <= len(live) and prefix_hashes(live)[n] == entry.cache.prefix_hash
-    cache: dict[str, Any] = {
-        "prefix_n": n,
-        "prefix_hash": entry.cache.prefix_hash,
-        "matches": matches,
-    }
-    if "time_ms" in entry.cache.made:
-        cache["made"] = entry.cache.made["time_ms"]
-    return {**card, "cache": cache, "bytes": len(entry.cache.summary.encode())}
+    worker = services.worker
+    entry = await worker.compaction.get(thread.thread_id)
+    live = [found.message for found in (await worker.history.read(thread)).live]
+    compaction = worker.agent.compaction
+    settings = compaction.settings if compaction is not None else Settings()
+    return compaction_card(entry, live, settings, await worker.log.now())
 
 
 async def _call(request: Request, services: Services, thread: ThreadKey) -> Call:
     text = request.path_params["call"]
-    if text != "latest" and not text.isdecimal():
-        raise RequestRefused("not_found", f"There is no call {text}.", {"thread": thread.key})
-    call = await services.calls.call(thread, None if text == "latest" else int(text))
+    call = None
+    if text == "latest":
+        call = await services.calls.call(thread, None)
+    elif text.isdecimal() and len(text) <= DIGITS:
+        call = await services.calls.call(thread, int(text))
     if call is None:
         raise RequestRefused("not_found", f"There is no call {text}.", {"thread": thread.key})
     return call

@@ -24,6 +24,7 @@ from backscroll.web.answers import (
     choice,
     json_answer,
     number,
+    path_number,
     services_of,
     thread_of,
     words,
@@ -72,7 +73,7 @@ async def list_entries(request: Request) -> Response:
 async def get_entry(request: Request) -> Response:
     """Return one entry with its body, or with `raw=1` the body alone."""
     thread = thread_of(request)
-    seq = int(request.path_params["seq"])
+    seq = path_number(request, "seq")
     entry = await services_of(request).worker.log.entry(thread, seq)
     if entry is None:
         raise RequestRefused("not_found", f"There is no entry {seq}.", {"thread": thread.key})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
@@ -14,10 +16,11 @@ from backscroll.kernel.canon import canonical_json, clean_text
 from backscroll.kernel.errors import StoreError
 from backscroll.runs.entry_json import entry_live
 from backscroll.store.keys import ThreadKey
+from backscroll.web.answers import DIGITS
 from backscroll.web.console_threads import thread_head
 from backscroll.web.feeds import cancel_all
 from backscroll.web.services import Services
-from backscroll.web.serving import ABORT_EXTENSION
+from backscroll.web.serving import abort_of
 from backscroll.web.writer import PeerGone, SocketWriter
 
 logger = logging.getLogger(__name__)
@@ -33,8 +36,7 @@ async def console_websocket(services: Services, scope: Scope, receive: Receive, 
     """Serve one console socket until it ends."""
     await receive()
     await send({"type": "websocket.accept"})
-    abort = scope.get("extensions", {}).get(ABORT_EXTENSION, {}).get("abort")
-    writer = SocketWriter(send, abort, services.limits.send_timeout_s)
+    writer = SocketWriter(send, abort_of(scope), services.limits.send_timeout_s)
     services.worker.connections += 1
     try:
         await ConsoleSocket(services, receive, writer).serve()
@@ -63,6 +65,8 @@ class ConsoleSocket:
                     await self._take(message.get("text") or "")
                 except RequestRefused as refusal:
                     await self._say({"error": error_member(refusal)})
+        except PeerGone:
+            logger.debug("a console left before it was answered")
         finally:
             await cancel_all(self._subscribed.values())
 
@@ -83,14 +87,14 @@ class ConsoleSocket:
             raise RequestRefused("too_many_feeds", message)
         if "thread" in asked:
             after = asked.get("after")
-            if after is not None and (not isinstance(after, int) or after < 0):
+            if after is not None and not _is_seq(after):
                 problem = Problem("subscribe.after", "must be a whole number from 0 on")
                 raise RequestRefused.of_problems([problem])
             thread = _thread(asked["thread"])
-            work = self._thread(thread, after)
-            name = f"thread:{thread.key}"
+            work: Callable[[], Awaitable[None]]
+            name, work = f"thread:{thread.key}", partial(self._thread, thread, after)
         elif asked.get("threads") is True:
-            work, name = self._threads(), "threads"
+            name, work = "threads", self._threads
         else:
             raise RequestRefused.of_problems(
                 [Problem("subscribe", "names neither thread nor threads")]
@@ -141,9 +145,9 @@ class ConsoleSocket:
             known, first = heads, False
             await asyncio.sleep(HEADS_S)
 
-    async def _guarded(self, work: Any) -> None:
+    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
         try:
-            await work
+            await work()
         except PeerGone:
             return
         except StoreError as error:
@@ -155,6 +159,10 @@ class ConsoleSocket:
 
     async def _say(self, value: dict[str, Any]) -> None:
         await self._writer.text(clean_text(canonical_json(value)))
+
+
+def _is_seq(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**DIGITS
 
 
 def _thread(key: Any) -> ThreadKey:

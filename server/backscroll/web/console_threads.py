@@ -16,10 +16,12 @@ from backscroll.kernel.canon import canonical_json, clean_text
 from backscroll.store.entry import one_line
 from backscroll.store.history import StoredMessage, message_head
 from backscroll.store.run_record import RunInfo
-from backscroll.store.threads import ThreadRecord
+from backscroll.store.threads import ThreadRecord, ThreadStore
 from backscroll.web.answers import (
+    DIGITS,
     choice,
     json_answer,
+    json_body,
     no_thread,
     number,
     services_of,
@@ -29,6 +31,8 @@ from backscroll.web.answers import (
 
 SCANNED = 2000
 PAGE = 200
+
+_Place = tuple[int, str]
 _SORTS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
     "activity": lambda head: head["activity"],
     "thread": lambda head: head["thread"],
@@ -82,30 +86,48 @@ async def list_threads(request: Request) -> Response:
     if key is None:
         allowed = ", ".join(_SORTS)
         raise RequestRefused.of_problems([Problem("sort", f"must be one of {allowed}")])
-    before = _cursor(query.get("cursor"))
-    keep = _filter(query)
-    threads = services_of(request).worker.threads
+    keep, threads = _filter(query), services_of(request).worker.threads
+    before, owner = _cursor(query.get("cursor")), query.get("owner")
+    if sort == "-activity":
+        found, after = await _page(threads, keep, owner, before, limit)
+    else:
+        # Another order needs all of them; of very many, those that were active last.
+        start = before[0] if before is not None else 0
+        every, _ = await _page(threads, keep, owner, None, SCANNED)
+        every.sort(key=key, reverse=sort.startswith("-"))
+        found = every[start : start + limit]
+        after = (start + limit, "") if start + limit < len(every) else None
+    answer: dict[str, Any] = {"threads": found}
+    if after is not None:
+        answer["next"] = f"{after[0]}:{after[1]}"
+    return json_answer(answer)
+
+
+async def _page(
+    threads: ThreadStore,
+    keep: Callable[[dict[str, Any]], bool],
+    owner: str | None,
+    before: _Place | None,
+    limit: int,
+) -> tuple[list[dict[str, Any]], _Place | None]:
+    """Return heads by last activity, and where to go on, None at the end.
+
+    Searching works in bounded steps: a page may hold less than asked for and yet have a next one.
+    """
     found: list[dict[str, Any]] = []
-    scanned = 0
-    by_activity = sort == "-activity"
-    while scanned < SCANNED and (len(found) < limit or not by_activity):
-        page = await threads.heads(query.get("owner"), before=before, limit=PAGE)
-        scanned += len(page)
-        for record in page:
+    for _ in range(SCANNED // PAGE):
+        page = await threads.heads(owner, before=before, limit=PAGE)
+        for at, record in enumerate(page):
             head = thread_head(record)
             if keep(head):
                 found.append(head)
+            before = (record.indexed, record.thread.key)
+            if len(found) == limit:
+                is_last = at + 1 == len(page) < PAGE
+                return found, None if is_last else before
         if len(page) < PAGE:
-            before = None
-            break
-        before = (page[-1].activity, page[-1].thread.key)
-    found.sort(key=key, reverse=sort.startswith("-"))
-    answer: dict[str, Any] = {"threads": found[:limit]}
-    if by_activity and len(found) > limit:
-        before = (found[limit - 1]["activity"], found[limit - 1]["thread"])
-    if before is not None:
-        answer["next"] = f"{before[0]}:{before[1]}"
-    return json_answer(answer)
+            return found, None
+    return found, before
 
 
 async def get_thread(request: Request) -> Response:
@@ -202,26 +224,15 @@ async def cancel_run(request: Request) -> Response:
     """Ask the active run, or the one named, to stop."""
     thread = thread_of(request)
     worker = services_of(request).worker
-    body = await _json_body(request)
+    body = await json_body(request)
     record = await worker.threads.record(thread)
     if record is None:
         raise no_thread(thread.key)
     run = body.get("run", record.run)
+    if not isinstance(run, str):
+        raise RequestRefused.of_problems([Problem("run", "must be text")])
     stopping = bool(run) and await worker.registry.store.stop(thread, run)
     return json_answer({"stopping": stopping})
-
-
-async def _json_body(request: Request) -> dict[str, Any]:
-    data = await request.body()
-    if not data:
-        return {}
-    try:
-        value = json.loads(data)
-    except ValueError as error:
-        raise RequestRefused("not_json", f"not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise RequestRefused("not_json", "not a JSON object")
-    return value
 
 
 def _searched(stored: StoredMessage) -> str:
@@ -251,10 +262,10 @@ def _filter(query: Mapping[str, str]) -> Callable[[dict[str, Any]], bool]:
     return keep
 
 
-def _cursor(text: str | None) -> tuple[int, str] | None:
+def _cursor(text: str | None) -> _Place | None:
     if text is None:
         return None
     time, colon, key = text.partition(":")
-    if not colon or not time.isdecimal():
+    if not colon or not (time.isascii() and time.isdecimal() and len(time) <= DIGITS):
         raise RequestRefused.of_problems([Problem("cursor", "must be the `next` of a page")])
     return int(time), key

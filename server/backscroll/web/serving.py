@@ -11,7 +11,8 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Scope
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 USER_TIMEOUT_MS = 30_000
@@ -31,6 +32,24 @@ class AbortableProtocol(WebSocketsSansIOProtocol):
         extensions: Any = self.scope.setdefault("extensions", {})  # Any: ASGI leaves it open
         extensions[ABORT_EXTENSION] = {"abort": self.transport.abort}
         await super().run_asgi()
+
+
+class AbortableHttp(HttpToolsProtocol):
+    """uvicorn's HTTP protocol, with the same way to drop a peer."""
+
+    def on_message_begin(self) -> None:
+        """Begin a request with the abort in its scope."""
+        super().on_message_begin()
+        scope: Any = self.scope  # Any: ASGI leaves extensions open
+        scope["extensions"] = {ABORT_EXTENSION: {"abort": self.transport.abort}}
+
+
+def abort_of(scope: Scope) -> Callable[[], None] | None:
+    """Return what drops a connection at once, where the server offers it."""
+    found: Callable[[], None] | None = (
+        scope.get("extensions", {}).get(ABORT_EXTENSION, {}).get("abort")
+    )
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +122,7 @@ def make_server(
     config = uvicorn.Config(
         app,
         loop="auto",
-        http="httptools",
+        http=AbortableHttp,
         ws=AbortableProtocol,
         ws_max_size=options.max_input_bytes,
         ws_ping_interval=options.keepalive_s,

@@ -13,9 +13,11 @@ from backscroll.agui.input import read_request
 from backscroll.agui.refusal import Problem, RequestRefused
 from backscroll.kernel.errors import StoreError
 from backscroll.runs.registry import Accepted
+from backscroll.web.answers import read_body
 from backscroll.web.delivery import NeedsResync
 from backscroll.web.feeds import Feeds, Peer, Resync, cancel_all
 from backscroll.web.services import Services
+from backscroll.web.serving import abort_of
 from backscroll.web.socket_query import read_query
 from backscroll.web.writer import PeerGone
 
@@ -33,14 +35,18 @@ async def post_run(services: Services, scope: Scope, receive: Receive, send: Sen
     """Start the run a body asks for and stream it; a refusal is a JSON error."""
     headers = {name.lower(): value for name, value in scope["headers"]}
     data = await read_body(receive, headers, services.limits.input.input_bytes)
-    request = read_request(data, services.limits.input)
-    accepted = await services.worker.registry.submit(services.owner, request)
-    resumed = headers.get(b"last-event-id")
-    stream = EventStream(services, send, is_older=request.is_older_peer)
+    cursor = _last_event_id(headers)
+    registry = services.worker.registry
+    try:
+        request = read_request(data, services.limits.input)
+    except RequestRefused as refusal:
+        await registry.note_refusal(services.owner, refusal)
+        raise
+    accepted = await registry.submit(services.owner, request)
+    stream = EventStream(services, send, abort_of(scope), is_older=request.is_older_peer)
 
     async def deliver(feeds: Feeds) -> None:
-        if accepted.attached and resumed is not None:
-            cursor = parse_cursor(resumed.decode("latin-1"), "Last-Event-ID")
+        if accepted.attached and cursor is not None:
             await feeds.resume_run(accepted.thread, accepted.run_id, accepted.after + 1, cursor)
         else:
             await feeds.run(accepted)
@@ -54,10 +60,10 @@ async def get_feed(
     """Stream a thread, or a run until it has ended."""
     asked = read_query(query)
     headers = {name.lower(): value for name, value in scope["headers"]}
-    offset = asked.offset
-    if b"last-event-id" in headers:
-        offset = parse_cursor(headers[b"last-event-id"].decode("latin-1"), "Last-Event-ID")
-    stream = EventStream(services, send, is_older=asked.is_older, max_frame=asked.max_frame)
+    offset = _last_event_id(headers) or asked.offset
+    stream = EventStream(
+        services, send, abort_of(scope), is_older=asked.is_older, max_frame=asked.max_frame
+    )
     if asked.run_id is not None:
         deliver = await _of_run(services, asked.run_id, offset)
     elif asked.thread_id is not None:
@@ -68,6 +74,11 @@ async def get_feed(
     else:
         raise RequestRefused.of_problems([Problem("threadId", "is missing, and so is runId")])
     await stream.serve(receive, deliver)
+
+
+def _last_event_id(headers: Mapping[bytes, bytes]) -> Cursor | None:
+    found = headers.get(b"last-event-id")
+    return None if found is None else parse_cursor(found.decode("latin-1"), "Last-Event-ID")
 
 
 async def _of_run(
@@ -90,11 +101,18 @@ class EventStream:
     """One answer of server-sent events; comments keep it alive while nothing happens."""
 
     def __init__(
-        self, services: Services, send: Send, *, is_older: bool, max_frame: int | None = None
+        self,
+        services: Services,
+        send: Send,
+        abort: Callable[[], None] | None,
+        *,
+        is_older: bool,
+        max_frame: int | None = None,
     ) -> None:
-        self._services, self._send = services, send
+        self._services, self._send, self._abort = services, send, abort
         self._turn = asyncio.Lock()
         self._spoke = asyncio.Event()
+        self._is_gone = False
         self._peer = Peer(
             "sse",
             is_older,
@@ -113,8 +131,8 @@ class EventStream:
         try:
             await asyncio.wait([delivery, leaving, keeping], return_when=asyncio.FIRST_COMPLETED)
             if delivery.done():
-                await self._send({"type": "http.response.body", "body": b""})
-        except OSError:
+                await self._body(b"", more=False)
+        except PeerGone:
             logger.debug("a reader left before the end of its stream")
         finally:
             self._services.worker.connections -= 1
@@ -140,8 +158,6 @@ class EventStream:
                     await self._spoke.wait()
             except TimeoutError:
                 await self._write([KEEP])
-            except PeerGone:
-                return
 
     async def _write(self, frames: Iterable[str]) -> None:
         self._spoke.set()
@@ -149,37 +165,25 @@ class EventStream:
             for frame in frames:
                 await self._body(frame.encode())
 
-    async def _body(self, data: bytes) -> None:
-        message = {"type": "http.response.body", "body": data, "more_body": True}
+    async def _body(self, data: bytes, *, more: bool = True) -> None:
+        if self._is_gone:
+            raise PeerGone
+        timeout_s = self._services.limits.send_timeout_s
         try:
-            async with asyncio.timeout(self._services.limits.send_timeout_s):
-                await self._send(message)
-        except (TimeoutError, OSError) as error:
+            async with asyncio.timeout(timeout_s):
+                await self._send({"type": "http.response.body", "body": data, "more_body": more})
+        except TimeoutError as error:
+            self._is_gone = True
+            logger.warning("a reader took no event for %s s and was dropped", timeout_s)
+            if self._abort is not None:
+                self._abort()
+            raise PeerGone from error
+        except OSError as error:
+            self._is_gone = True
             raise PeerGone from error
 
     async def _resync(self, resync: Resync) -> None:
         await self._write([f": resync head={resync.head}\n\n"])
-
-
-async def read_body(receive: Receive, headers: Mapping[bytes, bytes], limit: int) -> bytes:
-    """Return the body of a request; raises `too_large` before more than the limit is held."""
-    stated = headers.get(b"content-length", b"0")
-    size = int(stated) if stated.isdigit() else 0
-    parts: list[bytes] = []
-    got = 0
-    while size <= limit:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise RequestRefused("not_json", "the body ended early")
-        parts.append(message.get("body", b""))
-        got += len(parts[-1])
-        size = max(size, got)
-        if not message.get("more_body", False):
-            break
-    if size > limit:
-        message_text = f"the request has {size:,} bytes or more, allowed are {limit:,}"
-        raise RequestRefused("too_large", message_text, {"limit": limit})
-    return b"".join(parts)
 
 
 async def _until_gone(receive: Receive) -> None:

@@ -20,7 +20,7 @@ from backscroll.runs.registry import Accepted
 from backscroll.web.delivery import NeedsResync
 from backscroll.web.feeds import Feeds, Peer, Resync, cancel_all, older
 from backscroll.web.services import Services
-from backscroll.web.serving import ABORT_EXTENSION
+from backscroll.web.serving import abort_of
 from backscroll.web.socket_query import SocketQuery, answer_subprotocol, read_query
 from backscroll.web.writer import PeerGone, SocketWriter
 
@@ -42,8 +42,7 @@ async def agui_websocket(
     await receive()
     offered = tuple(scope.get("subprotocols", ()))
     await send({"type": "websocket.accept", "subprotocol": answer_subprotocol(offered)})
-    abort = scope.get("extensions", {}).get(ABORT_EXTENSION, {}).get("abort")
-    writer = SocketWriter(send, abort, services.limits.send_timeout_s)
+    writer = SocketWriter(send, abort_of(scope), services.limits.send_timeout_s)
     try:
         asked = read_query(query, offered)
     except RequestRefused as refusal:
@@ -144,6 +143,7 @@ class AguiSocket:
                 self._request(frame)
         except RequestRefused as refusal:
             await self._refuse(refusal)
+            await self._registry.note_refusal(self._services.owner, refusal)
             await self._count_bad()
 
     def _request(self, frame: Mapping[str, Any]) -> None:
@@ -154,8 +154,8 @@ class AguiSocket:
         is_watched = request.thread_id in self._watches
         if self._watches and not self._is_durable and not is_watched:
             message = f"This socket watches thread {self._query.thread_id} and nothing else."
-            raise RequestRefused("one_stream", message).about(
-                threadId=request.thread_id, runId=request.run_id
+            raise RequestRefused("one_stream", message).for_request(
+                request.thread_id, request.run_id
             )
         if request.run_id in self._delivering:
             return
@@ -163,8 +163,8 @@ class AguiSocket:
         limit = limits.feeds_per_socket if self._is_durable else limits.bare_feeds
         if len(self._delivering) + len(self._watches) >= limit:
             message = f"This socket has {limit} feeds already; wait for one to end."
-            raise RequestRefused("too_many_feeds", message).about(
-                threadId=request.thread_id, runId=request.run_id
+            raise RequestRefused("too_many_feeds", message).for_request(
+                request.thread_id, request.run_id
             )
         accepting = self._registry.submit(self._services.owner, request)
         self._delivering.add(request.run_id)
