@@ -2,6 +2,11 @@
 
 const GROUPS = new Intl.NumberFormat('en', {maximumFractionDigits: 0});
 const ONE = new Intl.NumberFormat('en', {minimumFractionDigits: 1, maximumFractionDigits: 1});
+const CLOCK = new Intl.DateTimeFormat('en-GB', {hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false});
+const MOMENT = new Intl.DateTimeFormat('en-GB', {
+  year: 'numeric', month: 'short', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit',
+  timeZoneName: 'short',
+});
 const THIN = '\u202f';
 const MINUS = '\u2212';
 
@@ -71,17 +76,13 @@ export function ago(time, now) {
 
 /** The time of day in the viewer's zone. @param {number} time @returns {string} */
 export function clock(time) {
-  return new Date(time).toLocaleTimeString('en-GB', {hour12: false});
+  return CLOCK.format(time);
 }
 
 /** A moment in the viewer's zone, with the zone, and in UTC. @param {number} time @returns {string} */
 export function moment(time) {
-  const date = new Date(time);
-  const local = date.toLocaleString('en-GB', {
-    year: 'numeric', month: 'short', day: '2-digit', hour: '2-digit', minute: '2-digit',
-    second: '2-digit', timeZoneName: 'short',
-  });
-  return `${local} · ${date.toISOString().replace('T', ' ').replace('Z', ' UTC')}`;
+  const utc = new Date(time).toISOString().replace('T', ' ').replace('Z', ' UTC');
+  return `${MOMENT.format(time)} · ${utc}`;
 }
 
 // Controls, bidi controls, zero width marks, separators, and surrogates without a partner.

@@ -23,6 +23,7 @@ export class VirtualList extends HTMLElement {
   #state = new WeakMap();        // element -> {index, version}
   #pool = [];
   #version = 0;
+  #stale = new Set();            // keys of rows to show again
   #rowHeight = 28;
   #headerHeight = 0;
   #measured = false;
@@ -74,9 +75,13 @@ export class VirtualList extends HTMLElement {
   /** Where the rows stand now. */
   get geometry() { return this.#geometry(); }
 
-  /** Items changed: draw again in the next frame, with the top row where it was. */
-  refresh() {
-    this.#version += 1;
+  /**
+   * Items changed: draw again in the next frame, with the top row where it was.
+   * @param {Iterable<string>} [keys] the rows that changed; without them all are shown again
+   */
+  refresh(keys) {
+    if (keys) for (const key of keys) this.#stale.add(key);
+    else this.#version += 1;
     this.#draw();
   }
 
@@ -213,6 +218,7 @@ export class VirtualList extends HTMLElement {
     const wanted = this.#wanted(source, first, end);
     this.#release(wanted);
     this.#place(source, wanted);
+    this.#stale.clear();
     const name = this.getAttribute('role') === 'grid' ? 'aria-rowcount' : null;
     if (name) this.setAttribute(name, String(source.count + (this.#options.header ? 1 : 0)));
     this.tabIndex = this.#active !== null && this.#shown.has(this.#active) ? -1 : 0;
@@ -270,7 +276,7 @@ export class VirtualList extends HTMLElement {
 
   #fill(row, source, key, index) {
     const state = this.#state.get(row);
-    if (state && state.index === index && state.version === this.#version) return;
+    if (state && state.index === index && state.version === this.#version && !this.#stale.has(key)) return;
     this.#state.set(row, {index, version: this.#version});
     row.style.transform = `translateY(${index * this.#rowHeight}px)`;
     row.tabIndex = key === this.#active ? 0 : -1;

@@ -48,7 +48,7 @@ export class LiveRows extends HTMLElement {
     if (this.#model || this.#failure || !this.checkVisibility()) return;
     this.#thread = thread;
     const model = new RowsModel({
-      thread, feed: this.#app.feed, params: new URLSearchParams(), changed: () => this.#list.refresh(),
+      thread, feed: this.#app.feed, params: new URLSearchParams(), changed: ({positions}) => this.#list.refresh(positions?.map(String)),
       failed: (error) => this.#failed(error), reload: () => this.#again(),
     });
     try {

@@ -45,7 +45,7 @@ export class RowsModel {
 
   /**
    * @param {{thread: string, feed: import('./feed.js').Feed, params: URLSearchParams,
-   *   changed: (what: {entries: number, errors: number}) => void, failed: (error: Error) => void,
+   *   changed: (what: {entries: number, errors: number, positions: number[] | null}) => void, failed: (error: Error) => void,
    *   reload: () => void}} options
    */
   constructor({thread, feed, params, changed, failed, reload}) {
@@ -109,7 +109,7 @@ export class RowsModel {
       this.#asked.add(page);
       try {
         this.#take(await this.#read({start: page * PAGE + 1, limit: PAGE}));
-        this.changed({entries: 0, errors: 0});
+        this.changed({entries: 0, errors: 0, positions: null});
       } catch (error) {
         if (!this.#abort.signal.aborted) this.failed(error);
       } finally {
@@ -164,19 +164,22 @@ export class RowsModel {
       for (const row of this.#fold.add(entry)) changed.add(row);
     }
     let errors = 0;
+    const positions = [];
     for (const row of [...changed].sort((a, b) => a.row - b.row)) {
       if (row.status === 'error') errors += 1;
-      this.#show(row);
+      positions.push(this.#show(row));
     }
     this.head = entries.at(-1).seq;
-    this.changed({entries: entries.length, errors});
+    this.changed({entries: entries.length, errors, positions});
   }
 
   #show(row) {
     const isNew = row.row > this.#folded;
     this.#folded = Math.max(this.#folded, row.row);
-    if (!this.filtered) this.#put(row.row - 1, row);
-    else if (this.#positions.has(row.row)) this.#put(this.#positions.get(row.row), row);
-    else if (isNew && passes(row, this.filters)) this.#put(this.total, row);
+    const known = this.filtered ? this.#positions.get(row.row) : row.row - 1;
+    if (known === undefined && !(isNew && passes(row, this.filters))) return -1;
+    const position = known ?? this.total;
+    this.#put(position, row);
+    return position;
   }
 }

@@ -16,6 +16,9 @@ export class TimelineFolds {
     this.changed(model);
   }
 
+  /** Whether anything is folded. */
+  get any() { return this.#folded.size > 0; }
+
   /** How many rows are to be shown. @param {RowsModel | null} model */
   count(model) {
     return this.#visible?.length ?? model?.total ?? 0;

@@ -169,12 +169,12 @@ class TimelinePage extends HTMLElement {
     replace(this.#notice, stale('the timeline', error, () => this.#load()));
   }
 
-  #arrange() {
+  #arrange(keys) {
     const {params} = this.#app.route;
     const given = FILTERS.filter((key) => params.get(key));
     if (this.#model.total) {
       if (this.#place.firstChild !== this.#list) replace(this.#place, this.#list);
-      this.#list.refresh();
+      this.#list.refresh(keys);
     } else if (given.length) {
       replace(this.#place, noMatch(given.join(', '), () => this.#app.params(Object.fromEntries(FILTERS.map((key) => [key, null])))));
     } else {
@@ -183,11 +183,11 @@ class TimelinePage extends HTMLElement {
     this.#app.frame.status.counts(plural(this.#model.total, 'row'), `head ${count(this.#model.head)}`);
   }
 
-  #changed({entries, errors}) {
+  #changed({entries, errors, positions}) {
     if (!this.#model) return;
     if (entries && !this.#list.following) this.#waiting += entries;
     this.#folds.changed(this.#model);
-    this.#arrange();
+    this.#arrange(this.#folds.any ? undefined : positions?.map(String));
     this.#showWaiting();
     if (entries && this.#list.following) {
       this.#app.frame.status.announce(`${plural(entries, 'new entr').replace(/entrs$/, 'entries').replace(/entr$/, 'entry')}${errors ? `, ${plural(errors, 'error')}` : ''}`);
