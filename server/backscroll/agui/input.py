@@ -21,9 +21,10 @@ from backscroll.agui.refusal import Problem, RequestRefused
 from backscroll.agui.strip import Stripped, strip_request
 from backscroll.kernel.canon import canonical_json, parse_json
 from backscroll.kernel.content import content_to_json
+from backscroll.kernel.errors import AssemblyError
 from backscroll.kernel.message import Message, Role
 from backscroll.kernel.request import Note
-from backscroll.kernel.tool import ToolSpec
+from backscroll.kernel.tool import ToolSpec, schema_validator
 
 _NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
 _VERSION = re.compile(r"1\.\d+")
@@ -150,6 +151,11 @@ def check_for_agent(request: RunInput, rules: AgentRules) -> None:
         for at, tool in enumerate(request.tools)
         if tool.name in rules.tool_names
     )
+    problems += (
+        Problem(f"tools[{at}].parameters", wrong)
+        for at, tool in enumerate(request.tools)
+        if (wrong := _schema_problem(tool)) is not None
+    )
     if problems:
         raise RequestRefused.of_problems(problems, threadId=request.thread_id, runId=request.run_id)
 
@@ -187,6 +193,15 @@ def _checked(model: ag.RunAgentInput, stripped: Stripped, limits: InputLimits) -
         options=read.options,
         notes=(*stripped.notes(), *read.notes),
     )
+
+
+def _schema_problem(tool: ToolSpec) -> str | None:
+    """Return why arguments could not be checked by a tool's schema."""
+    try:
+        schema_validator(tool.schema, tool.name)
+    except AssemblyError as error:
+        return f"is no JSON Schema: {error}"
+    return None
 
 
 def _refused(

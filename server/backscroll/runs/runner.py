@@ -17,6 +17,7 @@ from backscroll.conversation.history import heal
 from backscroll.kernel.errors import BackscrollError, LeaseLost, StoreError
 from backscroll.kernel.message import Message
 from backscroll.kernel.ports import CancelToken
+from backscroll.kernel.tool import Tool, client_tool
 from backscroll.kernel.turn import TurnResult
 from backscroll.runs.recorder import Recorder
 from backscroll.runs.run_memory import RunMemory
@@ -126,6 +127,7 @@ class Runner:
             conversation_id=self.lease.thread.thread_id,
             context=_context(parts.request),
             system=tuple(f"{c.description}\n{c.value}" for c in parts.request.context),
+            tools=_offered(parts.request),
             run_id=self.lease.run,
             cancel=self.cancel,
             on_event=parts.sink,
@@ -215,6 +217,11 @@ def _status(end: RunEnd) -> RunStatus:
 def _context(request: RunInput) -> Mapping[str, Any]:
     """Return what tools and filters see of a request: its properties, untouched."""
     return {name: value for name, value in request.props.items() if name not in RESERVED}
+
+
+def _offered(request: RunInput) -> list[Tool]:
+    """Return the tools that the page offers for this run."""
+    return [client_tool(spec.name, spec.description, spec.schema) for spec in request.tools]
 
 
 def _cancel_later(turn: asyncio.Future[Any]) -> None:
