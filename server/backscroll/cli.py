@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import ipaddress
 import json
@@ -20,8 +21,12 @@ from backscroll import __version__
 from backscroll.agent.agent import Agent
 from backscroll.agent.loader import load_agent
 from backscroll.kernel.errors import BackscrollError
+from backscroll.runs.verify import Checked, verify_thread
 from backscroll.settings import Settings
+from backscroll.store.connection import connect
 from backscroll.store.embedded import EmbeddedValkey
+from backscroll.store.keys import LOCAL_OWNER, Keys, ThreadKey
+from backscroll.store.thread_log import ThreadLog
 from backscroll.supervise import Workers, end_with_parent
 from backscroll.web.serving import listen
 from backscroll.web.worker_server import WorkerSetup, run_worker
@@ -58,6 +63,29 @@ def serve(**given: Any) -> None:  # Any: click hands over text, numbers and path
                 valkey.stop()
 
 
+@main.command()
+@click.argument("thread")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Where conversations are kept.")
+@click.option("--redis-url", help="A Redis to use instead of the embedded Valkey.")
+def verify(thread: str, **given: Any) -> None:  # Any: click hands over text and paths
+    """Rebuild every request of THREAD and compare it with the hashes in its record.
+
+    Prints a line for each that differs or cannot be compared. The exit status is 1 if one differs
+    or cannot be rebuilt. Nothing is written.
+    """
+    settings = _settings({name: value for name, value in given.items() if value is not None})
+    if not settings.redis_url and not settings.data_dir.is_dir():
+        raise click.ClickException(f"--data-dir {settings.data_dir}: there is no such directory")
+    valkey, url = _redis(settings)
+    try:
+        sys.exit(asyncio.run(_verify(url, settings.key_prefix, thread)))
+    except BackscrollError as error:
+        raise click.ClickException(str(error)) from error
+    finally:
+        if valkey is not None:
+            valkey.stop()
+
+
 @main.command(hidden=True)
 @click.option("--listen-fd", type=int, required=True)
 @click.option("--ready-fd", type=int, required=True)
@@ -81,6 +109,31 @@ def _serve(settings: Settings, agent: Agent, listener: socket.socket, url: str) 
         return 0
     environment = _environment(settings, redis_url=url, port=port)
     return Workers(settings.workers, listener, environment, announce, settings.drain_s).run()
+
+
+async def _verify(url: str, prefix: str, name: str) -> int:
+    """Print what does not agree in a thread; returns the exit status."""
+    try:
+        thread = ThreadKey.from_key(name)
+    except ValueError:
+        # Not spelt as the console spells it: the id as its client chose it.
+        thread = ThreadKey(LOCAL_OWNER, name)
+    clients = connect(url)
+    try:
+        log = ThreadLog(clients, Keys(prefix), "verify")
+        if not (await log.head(thread)).exists:
+            raise click.ClickException(f"there is no thread {name}")
+        checked: list[Checked] = []
+        async for found in verify_thread(log, thread):
+            checked.append(found)
+            if found.verdict != "same":
+                click.echo(str(found))
+    finally:
+        await clients.close()
+    same = sum(found.verdict == "same" for found in checked)
+    wrong = sum(found.is_wrong for found in checked)
+    click.echo(f"{len(checked)} requests: {same} as recorded, {wrong} wrong or gone")
+    return 1 if wrong else 0
 
 
 def _settings(given: dict[str, Any]) -> Settings:

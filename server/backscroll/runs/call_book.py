@@ -15,6 +15,7 @@ from typing import Any
 
 from backscroll.compaction.rebuild import Rebuilt, rebuild, rebuild_request, sent_bytes
 from backscroll.compaction.record_spans import spans_for_api
+from backscroll.kernel.message import Message
 from backscroll.kernel.model import ModelRequest
 from backscroll.providers.wires import UnknownWire, encode_from_setup
 from backscroll.store.entry import Entry
@@ -118,29 +119,11 @@ class CallBook:
 
     async def request(self, thread: ThreadKey, attempt: Attempt) -> dict[str, Any]:
         """Return the request body of an attempt, and whether its hash is the recorded one."""
-        record = attempt.record
-        history, blobs = await self._material(thread, attempt)
-        rebuilt = rebuild_request(record, history, blobs)
-        sent = rebuild(record, history, blobs)
-        answer: dict[str, Any] = {"provider": record["model"]["provider"]}
-        if rebuilt.missing:
-            return {**answer, "missing": list(rebuilt.missing)}
-        canon = [form for form in sent.sent if form is not None]
-        digest = hashlib.sha256(sent_bytes(canon)).hexdigest()
-        answer["sent_matches"] = digest == record["sent"]["sha256"]
-        body = _wire_body(record, blobs, rebuilt.request)
-        if body is None:
-            answer["body"] = [json.loads(form) for form in canon]
-            return {**answer, "sha256": digest}
-        answer["body"] = json.loads(body)
-        answer["sha256"] = hashlib.sha256(body).hexdigest()
-        if "wire_sha256" in record:
-            answer["matches"] = answer["sha256"] == record["wire_sha256"]
-        return answer
+        return request_json(attempt.record, *await self._material(thread, attempt))
 
     async def _material(
         self, thread: ThreadKey, attempt: Attempt
-    ) -> tuple[list[tuple[int, Any]], dict[str, bytes]]:
+    ) -> tuple[list[tuple[int, Message]], dict[str, bytes]]:
         stored = await self._history.read(thread)
         blobs = await self._log.blobs(thread, sorted(blob_names(attempt.record)))
         return [(found.position, found.message) for found in stored.messages], blobs
@@ -159,6 +142,35 @@ def read_calls(entries: Iterable[Entry]) -> list[Call]:
                 if attempt.record["attempt"] == body["attempt"] and attempt.outcome is None:
                     known[place] = Attempt(attempt.seq, attempt.time, attempt.record, body)
     return [Call(number, tuple(found)) for number, found in attempts.items() if found]
+
+
+def request_json(
+    record: Mapping[str, Any],
+    history: Sequence[tuple[int, Message]],
+    blobs: Mapping[str, bytes],
+) -> dict[str, Any]:
+    """Return a request body rebuilt from its record, and whether hashes are the recorded ones.
+
+    `matches` is absent where the body cannot be compared: its encoder is not in this program, or
+    no hash of it was recorded.
+    """
+    rebuilt = rebuild_request(record, history, blobs)
+    sent = rebuild(record, history, blobs)
+    answer: dict[str, Any] = {"provider": record["model"]["provider"]}
+    if rebuilt.missing:
+        return {**answer, "missing": list(rebuilt.missing)}
+    canon = [form for form in sent.sent if form is not None]
+    digest = hashlib.sha256(sent_bytes(canon)).hexdigest()
+    answer["sent_matches"] = digest == record["sent"]["sha256"]
+    body = _wire_body(record, blobs, rebuilt.request)
+    if body is None:
+        answer["body"] = [json.loads(form) for form in canon]
+        return {**answer, "sha256": digest}
+    answer["body"] = json.loads(body)
+    answer["sha256"] = hashlib.sha256(body).hexdigest()
+    if "wire_sha256" in record:
+        answer["matches"] = answer["sha256"] == record["wire_sha256"]
+    return answer
 
 
 def blob_names(record: Mapping[str, Any]) -> set[str]:
