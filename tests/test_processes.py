@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+from deadlines import scaled
 from needs import NEEDS, needs
 from processes import HttpProcess, LlamaProcess, free_port
 
@@ -49,7 +50,7 @@ def test_process_that_never_answers_is_ended(monkeypatch: pytest.MonkeyPatch) ->
     process = serving("import threading; print('busy', flush=True); threading.Event().wait()")
     monkeypatch.setattr(process, "ready_within_s", 0.5)
 
-    with pytest.raises(AssertionError, match=r"expected within 0\.5 s(.|\n)*busy"):
+    with pytest.raises(AssertionError, match=rf"expected within {scaled(0.5):g} s(.|\n)*busy"):
         process.start()
 
     assert process.exit_status() is None
