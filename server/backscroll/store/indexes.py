@@ -16,6 +16,8 @@ from backscroll.store.keys import Keys, ThreadKey
 from backscroll.store.scripts import Script
 
 TOUCH_EVERY_MS = 1000
+NEVER = 2**53
+"""A time in milliseconds that never comes."""
 RUN_CLAIM_MS = 30_000
 _REMEMBERED = 10_000
 
@@ -129,6 +131,28 @@ class Indexes:
         with store_errors("forget a lease"):
             await _FORGET_LEASE.run(self._clients.write, [self._keys.leases()], [thread.key, noted])
 
+    async def mark_pause(self, thread: ThreadKey, due: int | None) -> None:
+        """Note that a thread is paused, and when it is to be looked at; None is never."""
+        with store_errors("note a pause"):
+            await self._clients.write.zadd(self._keys.pauses(), {thread.key: due or NEVER})
+
+    async def forget_pause(self, thread: ThreadKey) -> None:
+        """Take a thread out of the paused ones; a failure is only logged, as for `touch`."""
+        try:
+            with store_errors("forget a pause"):
+                await self._clients.write.zrem(self._keys.pauses(), thread.key)
+        except StoreError as error:
+            logger.warning("%s", error)
+
+    async def paused(self, until: int | None = None, limit: int = 1000) -> list[ThreadKey]:
+        """Return paused threads, those first that are due first; only those due until a time."""
+        with store_errors("list paused threads"):
+            most = "+inf" if until is None else until
+            rows = await self._clients.read.zrangebyscore(
+                self._keys.pauses(), "-inf", most, start=0, num=limit
+            )
+        return [ThreadKey.from_key(key.decode()) for key in rows]
+
     async def forget_thread(self, thread: ThreadKey, run_ids: Iterable[str]) -> None:
         """Take a deleted thread and its run ids out of every index."""
         self._touched.pop(thread, None)
@@ -136,6 +160,7 @@ class Indexes:
             for name in (self._keys.threads(), self._keys.threads(thread.owner)):
                 pipe.zrem(name, thread.key)
             pipe.zrem(self._keys.leases(), thread.key)
+            pipe.zrem(self._keys.pauses(), thread.key)
             for run_id in run_ids:
                 pipe.delete(self._keys.run_index(thread.owner, run_id))
             with store_errors("forget a thread"):
@@ -160,12 +185,16 @@ class Indexes:
         async with self._clients.read.pipeline(transaction=False) as pipe:
             pipe.hmget(self._keys.meta(thread), ["time", "lease"])
             pipe.hkeys(self._keys.runs(thread))
-            (time, lease), fields = await pipe.execute()
+            pipe.hexists(self._keys.pause(thread), "id")
+            (time, lease), fields, is_paused = await pipe.execute()
         for field in fields:
             if field.startswith(b"s:"):
                 await self.keep_run(thread, field[2:].decode("utf-8", "surrogatepass"))
         if lease is not None:
             await self._clients.write.zadd(self._keys.leases(), {thread.key: int(lease)})
+        if is_paused:
+            # Whoever looks at it next notes when it is really due.
+            await self.mark_pause(thread, int(time or 1))
         await self.touch(thread, int(time or 0), now=True)
         return 1
 

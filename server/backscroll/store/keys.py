@@ -14,14 +14,20 @@ What belongs to a thread lives as long as it does, unless the table says otherwi
 | `bs:{T}:runs` | hash | `s:<run>` how a run started, `e:<run>` how it ended | `start`, `finish` |
 | `bs:{T}:run` | string | what a takeover needs; until the run ends | `start`, `finish` |
 | `bs:{T}:state` | string | shared state | `start`, `append` |
+| `bs:{T}:pause` | hash | see below | `start`, `finish`, `decide`, pause store |
 | `bs:{T}:compaction` | hash | gen, entry, failures, opened | compaction store |
 | `bs:{T}:compaction:lease` | string | who makes a summary; until it expires | compaction store |
 | `bs:{T}:bell` | channel | what was appended, which run shall stop | log scripts, `stop` |
 
-Log scripts are `append`, `start`, `finish` and `history`. Fields of meta: seq, time, floor, epoch ·
-fence, run, lease, worker, stop · owner, agent, title, archived, created · last_run, last_status ·
-counts `n_<kind>`, runs, errors, messages · revision, edits, superseded (of the history) · whatever
-a writer of the log adds, such as model and context.
+Fields of pause: open (the pause as JSON), id, said (messages behind its results), rev (counts
+changes) · `q:<call>` what was asked and `d:<call>` what was decided, each behind its time ·
+`t:<pause>` the run that went on with it.
+
+Log scripts are `append`, `start`, `finish`, `decide` and `history`. Fields of meta: seq, time,
+floor, epoch · fence, run, lease, worker, stop · owner, agent, title, archived, created · last_run,
+last_status · pause (its id), questions (how many are open) · counts `n_<kind>`, runs, errors,
+messages · revision, edits, superseded (of the history) · whatever a writer of the log adds, such
+as model and context.
 
 Indexes over all threads; they are rebuilt from the threads when lost:
 
@@ -30,6 +36,7 @@ Indexes over all threads; they are rebuilt from the threads when lost:
 | `bs:threads`, `bs:threads:<owner>` | zset | thread key by last activity | indexes |
 | `bs:run:<owner>:<run>` | string | key of the run's thread; as long as the thread | indexes |
 | `bs:leases` | zset | thread key by the time its lease expires | indexes |
+| `bs:pauses` | zset | key of a paused thread by when it is to be looked at | indexes |
 | `bs:workers` | hash | worker -> last sign of life; a minute without one | workers |
 | `bs:models` | hash | provider, endpoint, model -> what was learned | compaction store |
 """
@@ -126,6 +133,10 @@ class Keys:
         """The shared state."""
         return self._of(thread, "state")
 
+    def pause(self, thread: ThreadKey) -> str:
+        """The hash of what a turn waits for, and of every question that was asked."""
+        return self._of(thread, "pause")
+
     def bell(self, thread: ThreadKey) -> str:
         """The channel that carries what is appended."""
         return self._of(thread, "bell")
@@ -144,6 +155,7 @@ class Keys:
             self.runs,
             self.run,
             self.state,
+            self.pause,
         )
         return [part(thread) for part in parts]
 
@@ -158,6 +170,10 @@ class Keys:
     def leases(self) -> str:
         """The index of leases by expiry."""
         return f"{self.prefix}:leases"
+
+    def pauses(self) -> str:
+        """The index of paused threads by the time they are to be looked at."""
+        return f"{self.prefix}:pauses"
 
     def workers(self) -> str:
         """The registry of workers."""
@@ -180,7 +196,9 @@ class Keys:
 
 def _quote(text: str) -> str:
     # A lone surrogate is kept apart from every other character, so two ids never share a key.
-    return quote(text, safe="", errors="surrogatepass")
+    quoted = quote(text, safe="", errors="surrogatepass")
+    # A segment of dots alone would be taken out of a path by whoever sends it.
+    return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
 
 
 def _unquote(text: str) -> str:

@@ -11,6 +11,7 @@ import msgpack
 from backscroll.store.entry import NewEntry
 from backscroll.store.history import HistoryChange
 from backscroll.store.keys import ThreadKey
+from backscroll.store.pause_record import PauseChange
 from backscroll.store.thread_log import RunLease
 
 RunStatus = Literal["running", "waiting", "ok", "cancelled", "error"]
@@ -21,7 +22,8 @@ class StartRequest:
     """A run to start: its first entries, and the messages it adds as decided on a history.
 
     `entries` come first in the log, then those of the messages. `title` names a thread that has no
-    title yet; `takeover` is what another worker would need to go on.
+    title yet; `takeover` is what another worker would need to go on; `pause` is what becomes of
+    the thread's pause.
     """
 
     thread: ThreadKey
@@ -35,6 +37,7 @@ class StartRequest:
     parent_run: str = ""
     takeover: bytes = b""
     state: bytes | None = None
+    pause: PauseChange | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from backscroll.kernel.errors import LeaseLost
 from backscroll.store.connection import store_errors
 from backscroll.store.entry import NewEntry
 from backscroll.store.keys import ThreadKey
+from backscroll.store.pause_record import PauseChange
 from backscroll.store.run_record import (
     Busy,
     Changed,
@@ -33,8 +34,8 @@ from backscroll.store.thread_log import (
     new_epoch,
 )
 
-_START = Script("start", (*LOG_PARTS, "change_history"))
-_FINISH = Script("finish", LOG_PARTS)
+_START = Script("start", (*LOG_PARTS, "change_history", "change_pause"))
+_FINISH = Script("finish", (*LOG_PARTS, "change_pause"))
 _RENEW = Script("renew")
 _CLAIM = Script("claim", ("head",))
 _STOP = Script("stop", ("head",))
@@ -73,6 +74,8 @@ class RunStore:
         started = Started(RunLease(thread, run_id, answer[1]), *answer[2:])
         await self._indexes.keep_run(thread, run_id)
         await self._indexes.touch(thread, started.time, now=True)
+        if request.pause is not None and request.pause.taken:
+            await self._indexes.forget_pause(thread)
         return started
 
     async def renew(self, lease: RunLease, lease_s: float) -> Renewed:
@@ -96,24 +99,29 @@ class RunStore:
         error: str = "",
         details: Mapping[str, Any] | None = None,  # Any: JSON values
         meta: Mapping[str, str] | None = None,
+        pause: PauseChange | None = None,
     ) -> Appended:
-        """End a run: its last entries, its record, and the lease given back, in one step.
+        """End a run: its last entries, its record, its pause, the lease given back, in one step.
 
         Raises LeaseLost, and writes nothing, when the run is another worker's or has ended.
         """
         thread, batch = lease.thread, secrets.token_hex(8)
         changes = {**(meta or {}), "last_run": lease.run, "last_status": status}
+        if pause is not None:
+            changes |= pause.meta()
+            await self._indexes.mark_pause(thread, pause.due)
         tail = (
             new_epoch(),
             MetaChanges(set=changes).pack(entries),
             _text(lease.run),
             pack_end(status, error, details or {}),
+            pause.pack() if pause else b"",
             *self._log.pack(entries),
         )
         answer = await self._log.call(
             _FINISH,
             thread,
-            (self._keys.runs(thread), self._keys.run(thread)),
+            (self._keys.runs(thread), self._keys.run(thread), self._keys.pause(thread)),
             lambda again: (lease.fence, batch, int(again), *tail),
             fence=lease.fence,
         )
@@ -181,7 +189,7 @@ class RunStore:
 
     async def _start(self, request: StartRequest, batch: str) -> list[Any]:
         thread, run_id = request.thread, request.run_id
-        entries = [*request.entries, *request.change.entries(run_id)]
+        entries, pause = [*request.entries, *request.change.entries(run_id)], request.pause
         once = {"owner": thread.owner, "agent": request.agent}
         if request.title:
             once["title"] = request.title
@@ -195,15 +203,16 @@ class RunStore:
             request.takeover,
             request.state or b"",
             new_epoch(),
-            MetaChanges(once=once, add={"runs": 1}).pack(entries),
+            MetaChanges(pause.meta() if pause else None, once, {"runs": 1}).pack(entries),
             request.change.pack(run_id, before=len(request.entries)),
+            pause.pack() if pause else b"",
             *self._log.pack(entries),
         )
         names = (self._keys.messages, self._keys.ids, self._keys.runs, self._keys.run)
         answer: list[Any] = await self._log.call(
             _START,
             thread,
-            [*(name(thread) for name in names), self._keys.state(thread)],
+            [*(name(thread) for name in names), self._keys.state(thread), self._keys.pause(thread)],
             lambda _: args,
             fence=0,
         )

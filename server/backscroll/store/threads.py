@@ -44,6 +44,8 @@ class ThreadRecord:
     activity: int = 0
     last_run: str = ""
     last_status: str = ""
+    pause: str = ""
+    questions: int = 0
     counts: Mapping[str, int] = field(default_factory=dict)
     extra: Mapping[str, str] = field(default_factory=dict)
     indexed: int = 0
@@ -126,7 +128,7 @@ def read_meta(thread: ThreadKey, meta: Mapping[bytes, bytes]) -> ThreadRecord:
         agent=texts.get("agent", ""),
         title=texts.get("title", ""),
         archived=bool(texts.get("archived")),
-        status=_status(texts.get("run", ""), texts.get("last_status", "")),
+        status=_status(texts),
         run=texts.get("run", ""),
         worker=texts.get("worker", ""),
         fence=number("fence"),
@@ -141,6 +143,8 @@ def read_meta(thread: ThreadKey, meta: Mapping[bytes, bytes]) -> ThreadRecord:
         activity=number("time"),
         last_run=texts.get("last_run", ""),
         last_status=texts.get("last_status", ""),
+        pause=texts.get("pause", ""),
+        questions=number("questions"),
         counts=counts,
         extra=extra,
     )
@@ -148,13 +152,14 @@ def read_meta(thread: ThreadKey, meta: Mapping[bytes, bytes]) -> ThreadRecord:
 
 _FIELDS: Sequence[str] = (
     "seq time floor epoch fence run lease worker stop owner agent title archived created last_run "
-    "last_status runs errors messages revision edits superseded"
+    "last_status runs errors messages revision edits superseded pause questions"
 ).split()
 
 
-def _status(run: str, last_status: str) -> ThreadStatus:
-    if run:
+def _status(texts: Mapping[str, str]) -> ThreadStatus:
+    if texts.get("run"):
         return "running"
-    if last_status in ("waiting", "error"):
-        return "waiting" if last_status == "waiting" else "error"
-    return "ok"
+    last = texts.get("last_status")
+    if texts.get("pause") or last == "waiting":
+        return "waiting"
+    return "error" if last == "error" else "ok"

@@ -1,12 +1,13 @@
--- End a run: its last entries, its record, and the lease given back. KEYS: 5 runs, 6 run.
--- ARGV: 1 fence, 2 batch, 3 '1' when sent again, 4 epoch, 5 changes of meta, 6 run,
--- 7 record of the end, 8 on: entries.
+-- End a run: its last entries, its record, its pause, and the lease given back.
+-- KEYS: 5 runs, 6 run, 7 pause. ARGV: 1 fence, 2 batch, 3 '1' when sent again, 4 epoch,
+-- 5 changes of meta, 6 run, 7 record of the end, 8 change of the pause or '', 9 on: entries.
 local head, run = read_head(), ARGV[6]
 local answer = ARGV[3] == '1' and written_before(ARGV[2])
 if answer then return answer end
 if tonumber(ARGV[1]) ~= head.fence or run ~= head.run then return {'lost', head.fence} end
 redis.call('HDEL', KEYS[2], 'run', 'lease', 'stop')
 redis.call('DEL', KEYS[6])
-answer = write(head, ARGV[2], ARGV[4], ARGV[5], 8)
+change_pause(KEYS[7], ARGV[8], head.stamp)
+answer = write(head, ARGV[2], ARGV[4], ARGV[5], 9)
 redis.call('HSET', KEYS[5], 'e:' .. run, answer[3] .. ' ' .. head.stamp .. ' ' .. ARGV[7])
 return answer
