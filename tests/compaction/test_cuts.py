@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from backscroll.compaction.canon_forms import SUMMARY_ORIGIN
-from backscroll.compaction.cuts import CutQuestion, choose_cut, unsafe_because
+from backscroll.compaction.cuts import CutQuestion, choose_cut, safe_among, unsafe_because
 from backscroll.compaction.groups import always_kept, find_groups
 from backscroll.compaction.tokens import Sizes
 from backscroll.kernel.message import Message, Role, tool_result
@@ -107,6 +107,7 @@ def test_says_why_a_place_is_not_safe() -> None:
     assert unsafe_because(asked, 3) is None
     assert unsafe_because(asked, 5) == "the rest would begin with a result"
     assert unsafe_because(asked, 8) == "nothing behind it"
+    assert safe_among(asked, range(9)) == {i for i in range(9) if not unsafe_because(asked, i)}
 
 
 def test_reasoning_and_its_call_stay_together() -> None:

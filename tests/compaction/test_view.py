@@ -30,7 +30,7 @@ def test_without_marks_a_view_is_the_history() -> None:
     view = render(Reading(given(history)), Layout())
     assert view.messages == tuple(history)
     assert {item.fate for item in view.items} == {"kept"} and not view.left_out
-    assert view.tokens == view.before
+    assert view.tokens == Reading(given(history)).whole
 
 
 def test_a_summary_stands_behind_the_leading_system_messages() -> None:
@@ -89,10 +89,11 @@ def test_a_span_in_which_all_is_kept_needs_no_digest() -> None:
 def test_before_the_mark_results_are_placeholders() -> None:
     """Their tokens are those of what is sent; before stays what it was."""
     history = talk(6, 400)
-    view = render(Reading(given(history)), Layout(None, 8, 0))
+    reading = Reading(given(history))
+    view = render(reading, Layout(None, 8, 0))
     placeholders = [item.index for item in view.items if item.fate == "placeholder"]
     assert placeholders == [2, 6]
-    assert view.tokens < view.before
+    assert view.tokens < reading.whole
     assert view.items[2].after < view.items[2].before / 3
 
 

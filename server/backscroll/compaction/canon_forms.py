@@ -77,7 +77,7 @@ def stored_digest(message: Message) -> bytes:
 class Digests:
     """Remembers the digests of message objects, which never change."""
 
-    def __init__(self, limit: int = 8_192) -> None:
+    def __init__(self, limit: int = 16_384) -> None:
         sent: ObjectMemo[str] = ObjectMemo(sent_digest, limit)
         stored: ObjectMemo[bytes] = ObjectMemo(stored_digest, limit)
         self._sent, self._stored = sent, stored

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -56,6 +56,12 @@ def unsafe_because(question: CutQuestion, index: int) -> str | None:
     return _Judge(question).objection(index)
 
 
+def safe_among(question: CutQuestion, indexes: Iterable[int]) -> frozenset[int]:
+    """Return which of these places are safe."""
+    judge = _Judge(question)
+    return frozenset(index for index in indexes if judge.objection(index) is None)
+
+
 def choose_cut(question: CutQuestion) -> CutChoice:
     """Return the safe cut that leaves about `tail` tokens behind it.
 
@@ -63,7 +69,8 @@ def choose_cut(question: CutQuestion) -> CutChoice:
     """
     judge = _Judge(question)
     rejected = _inside_a_group(question, judge)
-    for index in reversed([start for start in judge.starts if start <= _tail_start(question)]):
+    first = _tail_start(question)
+    for index in reversed([start for start in judge.starts if start <= first]):
         why = judge.objection(index)
         if why is None:
             left = sum(question.sizes[index:])

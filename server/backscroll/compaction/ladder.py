@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from backscroll.compaction.cuts import CutChoice, CutQuestion, choose_cut, unsafe_because
+from backscroll.compaction.cuts import CutChoice, CutQuestion, choose_cut, safe_among
 from backscroll.compaction.decision import Stage, StageName
 from backscroll.compaction.facts import first_user
 from backscroll.compaction.layouts import Choice, choose_layout
@@ -171,7 +171,7 @@ def _job(reading: Reading, view: View, question: CutQuestion, cut: int) -> Summa
         groups=tuple(material),
         max_tokens=limits.summary_max,
         facts=facts,
-        safe_ends=frozenset(end for end in ends if unsafe_because(question, end) is None),
+        safe_ends=safe_among(question, ends),
         room=room_for(
             window, core, limits.summary_max, means.sizes, means.texts, given.ratio, given.focus
         ),

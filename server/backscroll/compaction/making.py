@@ -7,7 +7,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from backscroll.compaction.call_state import RunState
-from backscroll.compaction.decision import CompactionStarted, Trigger
+from backscroll.compaction.decision import CompactionStarted
 from backscroll.compaction.flight import Flights
 from backscroll.compaction.layouts import is_valid
 from backscroll.compaction.plan import Plan, plan, settle
@@ -47,10 +47,10 @@ class Making:
         Raises `cancelled` when the call is; nothing else that a summariser or a store does.
         """
         conversation_id = request.conversation_id
-        state, reading = planned.state, planned.reading
-        if planned.job is None or state is None or reading is None:
+        reading = planned.reading
+        if planned.job is None or reading is None:
             return await self.stored(planned, conversation_id)
-        run.wants_summary(state.view.before, reading.budget.available)
+        run.wants_summary(reading.whole, reading.budget.available)
         if run.thrashing:
             return await self.stored(settle(planned, skipped("thrashing")), conversation_id)
         if conversation_id is None or summariser is None:
@@ -60,7 +60,7 @@ class Making:
             return await work.after_others()
         done = await self.flights.fly(conversation_id, work.make, request.cancel)
         if done.made is not None:
-            run.summarised(state.view.before)
+            run.summarised(reading.whole)
         return done
 
     async def stored(
@@ -127,9 +127,8 @@ class _Work:
         making, planned = self.making, await self._fresh()
         if planned.job is None:
             return await making.stored(planned, self.conversation_id)
-        trigger: Trigger = "ratio" if planned.reaction is None else "overflow"
         attempt = 1 if planned.reaction is None else 2
-        await self.request.report(CompactionStarted(trigger, attempt))
+        await self.request.report(CompactionStarted(planned.trigger, attempt))
         given = planned.given
         outcome = await run_job(
             planned.job,

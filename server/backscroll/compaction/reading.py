@@ -78,6 +78,7 @@ class Reading:
         self.stub_media = False
         self._edits: Mapping[int, Shape] = {}
         self._full: dict[int, Shape] = {}
+        self._whole: int | None = None
         self._whole_pins = self._pins_within_limit()
 
     def with_limits(self, changed: Limits, *, stub_media: bool = False) -> Reading:
@@ -107,6 +108,13 @@ class Reading:
         if before_mark and index not in self.newest_users and index not in self.pinned:
             return self._shortened(index)
         return self._capped(index)
+
+    @property
+    def whole(self) -> int:
+        """The estimate of the whole history."""
+        if self._whole is None:
+            self._whole = sum(map(self.estimate, self.history))
+        return self._whole
 
     @property
     def pins_over_budget(self) -> bool:

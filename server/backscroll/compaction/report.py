@@ -105,7 +105,7 @@ def decide(
         trigger=trigger,
         because=because,
         stages=done.stages,
-        before=Amount(len(reading.history), view.before + above),
+        before=Amount(len(reading.history), reading.whole + above),
         after=Amount(len(view.items) + beside, view.tokens + above),
         attempt=1 if reaction is None else 2,
         covers=_covers(reading, prefix_n),

@@ -61,7 +61,6 @@ class LeftOut:
     index: int
     fate: Fate
     why: str
-    before: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +81,6 @@ class View:
         """The estimate of what is sent."""
         return sum(item.after for item in self.items)
 
-    @property
-    def before(self) -> int:
-        """The estimate of the whole history."""
-        sent = sum(item.before for item in self.items)
-        return sent + sum(item.before for item in self.left_out)
-
     def count(self, *fates: Fate) -> int:
         """Return how many messages of the history have one of these fates."""
         found = sum(item.fate in fates and item.index is not None for item in self.items)
@@ -101,7 +94,7 @@ def render(reading: Reading, layout: Layout) -> View:
     lead = [_item(reading, index, layout) for index in range(reading.leading)]
     moved = [_item(reading, index, layout, moved=True) for index in span if index in reading.kept]
     rest = [_item(reading, index, layout) for index in range(start, len(reading.history))]
-    left_out = [_left_out(reading, index, layout) for index in span if index not in reading.kept]
+    left_out = [_left_out(index, layout) for index in span if index not in reading.kept]
     made = list(_made(reading, layout))
     return View(layout, (*lead, *made, *moved, *rest), tuple(left_out))
 
@@ -124,12 +117,8 @@ def claims(view: View, reading: Reading) -> tuple[Claim, ...]:
         for item in view.items
     ]
     out = [
-        Claim(
-            item.fate, item.why, BY, item.index, history[item.index].id, None, None,
-            (item.before, 0),
-        )
-        for item in view.left_out
-    ]  # fmt: skip
+        Claim(item.fate, item.why, BY, item.index, history[item.index].id) for item in view.left_out
+    ]
     return (*sent, *out)
 
 
@@ -144,11 +133,10 @@ def _item(reading: Reading, index: int, layout: Layout, moved: bool = False) -> 
     return ViewItem(shape.message, index, shape.fate, why, before, after)
 
 
-def _left_out(reading: Reading, index: int, layout: Layout) -> LeftOut:
-    before = reading.estimate(reading.history[index])
+def _left_out(index: int, layout: Layout) -> LeftOut:
     if index < layout.prefix_n:
-        return LeftOut(index, "summarised", "before the safe cut", before)
-    return LeftOut(index, "dropped", "oldest part, left out because it does not fit", before)
+        return LeftOut(index, "summarised", "before the safe cut")
+    return LeftOut(index, "dropped", "oldest part, left out because it does not fit")
 
 
 def _made(reading: Reading, layout: Layout) -> Iterator[ViewItem]:
