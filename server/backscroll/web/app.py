@@ -143,15 +143,9 @@ class _Plain:
         await self._app(scope, receive, send)
 
 
-def _check_agent(scope: Scope, services: Services) -> None:
-    wanted = scope.get("path_params", {}).get("agent")
-    if wanted is not None and wanted != services.worker.agent_rules.name:
-        raise RequestRefused("not_found", f"There is no agent {wanted}.", {"agent": wanted})
-
-
 async def _agui_http(scope: Scope, receive: Receive, send: Send) -> None:
     services: Services = scope["app"].state.services
-    _check_agent(scope, services)
+    services.check_agent(scope)
     if scope["method"] == "POST":
         await post_run(services, scope, receive, send)
     elif scope["method"] == "HEAD":
@@ -164,7 +158,6 @@ async def _agui_http(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def _agui_socket(socket: WebSocket) -> None:
     services: Services = socket.app.state.services
-    _check_agent(socket.scope, services)
     query = dict(socket.query_params)
     await agui_websocket(services, socket.scope, socket._receive, socket._send, query)
 
@@ -176,7 +169,7 @@ async def _console_socket(socket: WebSocket) -> None:
 
 async def _capabilities(request: Request) -> Response:
     services = services_of(request)
-    _check_agent(request.scope, services)
+    services.check_agent(request.scope)
     return json_answer(json.loads(capabilities(services.card())))
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from starlette.types import Scope
+
 from backscroll import __version__
 from backscroll.agui.capabilities import AgentCard
 from backscroll.agui.checks import InputLimits
+from backscroll.agui.refusal import RequestRefused
 from backscroll.kernel.model import ModelProfile
 from backscroll.runs.call_book import CallBook
 from backscroll.runs.joining import Joiner
@@ -65,6 +68,12 @@ class Services:
     def owner(self) -> str:
         """Whose threads a connection reaches."""
         return LOCAL_OWNER
+
+    def check_agent(self, scope: Scope) -> None:
+        """Raise `not_found` when the path names another agent than the one served."""
+        wanted = scope.get("path_params", {}).get("agent")
+        if wanted is not None and wanted != self.worker.agent_rules.name:
+            raise RequestRefused("not_found", f"There is no agent {wanted}.", {"agent": wanted})
 
     def thread(self, thread_id: str) -> ThreadKey:
         """Return the key of a thread of the connection's owner."""

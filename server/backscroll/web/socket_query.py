@@ -73,7 +73,8 @@ def _dialect(query: Mapping[str, str], offered: Sequence[str]) -> Literal["bare"
 def _max_frame(text: str | None) -> int | None:
     if text is None:
         return None
-    if not text.isdecimal() or not MIN_FRAME <= int(text) <= MAX_FRAME:
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(MAX_FRAME))
+    if not is_number or not MIN_FRAME <= int(text) <= MAX_FRAME:
         message = f"must be a number from {MIN_FRAME} to {MAX_FRAME}"
         raise RequestRefused.of_problems([Problem("max_frame", message)])
     return int(text)

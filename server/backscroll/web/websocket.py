@@ -44,6 +44,7 @@ async def agui_websocket(
     await send({"type": "websocket.accept", "subprotocol": answer_subprotocol(offered)})
     writer = SocketWriter(send, abort_of(scope), services.limits.send_timeout_s)
     try:
+        services.check_agent(scope)
         asked = read_query(query, offered)
     except RequestRefused as refusal:
         await _refuse_socket(services, writer, refusal)
