@@ -128,6 +128,21 @@ async def test_a_lost_lease_is_never_contained() -> None:
         await call(lost)
 
 
+@pytest.mark.parametrize("in_thread", [True, False])
+async def test_a_tool_that_exits_ends_nothing(in_thread: bool) -> None:
+    """A tool that calls sys.exit has failed; the server and the turn go on."""
+
+    def plain() -> None:
+        raise SystemExit("enough")
+
+    async def task() -> None:
+        raise SystemExit("enough")
+
+    response = await call(plain if in_thread else task)
+
+    assert (response.content, response.outcome) == ("error: enough", "error")
+
+
 async def test_a_timeout_covers_the_body_only() -> None:
     """RUN6: a slow body times out as transient; a slow filter does not count."""
 

@@ -219,7 +219,11 @@ class ToolTerminal:
 
         def run() -> Any:
             loop.call_soon_threadsafe(begin)
-            return function()
+            try:
+                return function()
+            except SystemExit as error:
+                # A task that ends with it would take the event loop along.
+                raise ToolError(str(error) or "SystemExit") from error
 
         call = self.executor.call if self.executor is not None else asyncio.to_thread
         task = asyncio.ensure_future(call(run))

@@ -257,7 +257,6 @@ class Never:
     CONTAINED: ClassVar[tuple[type[BaseException], ...]] = (
         MemoryError,
         KeyboardInterrupt,
-        SystemExit,
         LeaseLost,
     )
 
