@@ -8,7 +8,8 @@ CLIENTS := tests/clients/node_modules
 ARGS ?=
 
 .DELETE_ON_ERROR:
-.PHONY: help setup check test unit e2e bench bench-compaction serve coverage clean clients browser model redis
+.PHONY: help setup check test unit e2e bench bench-compaction serve coverage clean
+.PHONY: clients browser model tokens redis
 
 help:
 	@echo "make serve      start the server with the demo agent (ARGS='module:agent --port 9000')"
