@@ -74,7 +74,7 @@ def _decided(finished: Plan, reading: Reading, done: Climb) -> Plan:
         done,
         because=because,
         warnings=finished.warnings,
-        trigger="ratio" if reaction is None else "overflow",
+        trigger=finished.trigger,
         reaction=reaction,
         made=made,
     )
@@ -90,6 +90,8 @@ def _decided(finished: Plan, reading: Reading, done: Climb) -> Plan:
 def _because(finished: Plan, reading: Reading, done: Climb) -> str:
     """Return the comparison that began it, with its numbers."""
     given, available = finished.given, reading.budget.available
+    if given.manual:
+        return "asked for by an operator"
     only_micro = [stage.stage for stage in done.stages] == ["micro"]
     ratio = given.settings.micro_ratio if only_micro else given.settings.trigger_ratio
     ratio = min(given.goal_ratio or 1.0, ratio)

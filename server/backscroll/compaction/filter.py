@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from backscroll.compaction.actions import Actions
 from backscroll.compaction.call_state import CallStates
 from backscroll.compaction.decision import CompactionFinished
 from backscroll.compaction.facts import FactReader
@@ -16,6 +17,7 @@ from backscroll.compaction.learn import Learning
 from backscroll.compaction.making import Making
 from backscroll.compaction.micro import Shaper
 from backscroll.compaction.overflow import refusal_of
+from backscroll.compaction.overrides import InMemoryOverrideStore, OverrideStore, is_enabled
 from backscroll.compaction.plan import Plan, force, plan, settle
 from backscroll.compaction.prefix import compare, sent_view
 from backscroll.compaction.reading import Means
@@ -42,7 +44,7 @@ from backscroll.kernel.ports import Clock, Ids, RandomIds, SystemClock
 from backscroll.kernel.request import ChatRequest, ChatResponse, Note, ViewPlanned
 
 
-class Compaction(Filter):
+class Compaction(Actions, Filter):
     """Makes every request fit its model's window; the stored history is never changed.
 
     `summariser`: "own" for the model of the call, another model, a Summariser, or None. `numbers`
@@ -90,6 +92,7 @@ class Compaction(Filter):
         store: CompactionStore | None = None,
         model_facts: ModelFacts | None = None,
         pins: PinStore | None = None,
+        overrides: OverrideStore | None = None,
     ) -> Compaction:
         """Return this filter on the stores of a host, where it was given none of its own.
 
@@ -101,6 +104,7 @@ class Compaction(Filter):
             own_store or store or self._access.store,
             own_facts or model_facts or self._learning.facts,
             own_pins or pins or self._inputs.pins,
+            overrides or self._inputs.overrides,
         )
         return bound
 
@@ -110,10 +114,11 @@ class Compaction(Filter):
 
     async def chat(self, request: ChatRequest, chain: ChatHandler) -> ChatResponse:
         """Make one model call with a view that fits; after a refusal for size, once another."""
-        if not self.enabled or request.model is None:
+        overrides = await self._inputs.overridden(request.conversation_id)
+        if not is_enabled(self.enabled, overrides) or request.model is None:
             return await chain(request)
         state = self._states.of(request.conversation_id)
-        call = await self._inputs.of(request, request.model, state)
+        call = await self._inputs.of(request, request.model, state, overrides)
         used = await self._carried_out(call, plan(call.given))
         await self._report(call, used)
         try:
@@ -130,18 +135,20 @@ class Compaction(Filter):
         """Say whether the last view of a conversation did not show a message whole."""
         return message_id in self._states.of(conversation_id).shortened
 
-    async def forget(self, conversation_id: str) -> None:
-        """Forget what is kept of a conversation; its history is not touched."""
-        self._states.forget(conversation_id)
-        await self._access.clear(conversation_id)
-
-    def _open(self, store: CompactionStore, model_facts: ModelFacts, pins: PinStore) -> None:
+    def _open(
+        self,
+        store: CompactionStore,
+        model_facts: ModelFacts,
+        pins: PinStore,
+        overrides: OverrideStore | None = None,
+    ) -> None:
         self._access = StoreAccess(store, self._clock, self._held)
         self._learning = Learning(model_facts, self._clock)
         self._inputs = Inputs(
             self._access,
             self._learning,
             pins,
+            overrides or InMemoryOverrideStore(),
             self._summarisers,
             self._means,
             self.settings,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from backscroll.compaction.budget import Asked
 from backscroll.compaction.call_state import CallState, RunState
 from backscroll.compaction.learn import Learning, learned_limit, model_key
+from backscroll.compaction.overrides import OverrideStore, settings_under
 from backscroll.compaction.reading import Means, PlanInput
 from backscroll.compaction.reasons import Reason
 from backscroll.compaction.settings import Settings
@@ -42,12 +44,31 @@ class Inputs:
     access: StoreAccess
     learning: Learning
     pins: PinStore
+    overrides: OverrideStore
     summarisers: Summarisers
     means: Means
     settings: Settings
     clock: Clock
 
-    async def of(self, request: ChatRequest, model: ChatModel, state: CallState) -> Call:
+    async def overridden(self, conversation_id: str | None) -> Mapping[str, Any]:
+        """Return what an operator set for a conversation."""
+        if conversation_id is None:
+            return {}
+        try:
+            return await self.overrides.overrides(conversation_id)
+        except Never.CONTAINED:
+            raise
+        except Exception:
+            self.access.failed += 1
+            return {}
+
+    async def of(
+        self,
+        request: ChatRequest,
+        model: ChatModel,
+        state: CallState,
+        overrides: Mapping[str, Any] | None = None,
+    ) -> Call:
         """Return a call with all that its plan depends on."""
         began, run = self.clock.monotonic(), state.run_of(request.cancel)
         defaults: ModelOptions | None = getattr(model, "options", None)
@@ -69,7 +90,7 @@ class Inputs:
                 getattr(model, "default_output", None),
             ),
             means=self._means_for(request),
-            settings=self.settings,
+            settings=settings_under(self.settings, overrides or {}),
             entry=entry,
             ratio=fact.r,
             learned=learned,

@@ -84,6 +84,16 @@ def climb(reading: Reading, entry: CompactionEntry, aim: Aim) -> Climb:
     return _with_job(so_far)
 
 
+def ask_summary(reading: Reading, entry: CompactionEntry, aim: Aim) -> Climb:
+    """Return the summary of what none stands for yet, wanted whatever the size of the view."""
+    choice = choose_layout(reading, entry, 0)
+    view = render(reading, choice.layout)
+    so_far = Climb(reading, choice, view, view.layout, view.tokens)
+    if aim.withheld is not None:
+        return without_summary(so_far, aim.withheld)
+    return _with_job(so_far)
+
+
 def without_summary(so_far: Climb, reason: Reason, why: str = "", failed: bool = False) -> Climb:
     """Return the climb with the summary step marked as not made."""
     stage = Stage("summary", "failed" if failed else "skipped", why or reason)

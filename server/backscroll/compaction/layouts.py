@@ -45,8 +45,11 @@ def choose_layout(reading: Reading, entry: CompactionEntry, goal: int) -> Choice
     valid = valid_caches(reading, entry)
     marks = valid_marks(reading, entry.marks)
     last = valid[-1] if valid else None
+    chosen = next((cache for cache in valid if cache.chosen and cache == entry.cache), None)
+    if chosen is not None:
+        valid = valid[valid.index(chosen) :]
     easy = min(reading.limits.uncompact, reading.limits.micro, goal)
-    for cache in (None, *valid):
+    for cache in valid if chosen is not None else (None, *valid):
         prefix_n = cache.prefix_n if cache is not None else 0
         if cache is last and cache is not None and _reaches(marks, prefix_n):
             break

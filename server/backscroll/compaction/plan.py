@@ -7,7 +7,9 @@ the one other view after a refusal. None of them raises for what is in a list of
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable
+from typing import Any
 
 from backscroll.compaction.conclude import conclude
 from backscroll.compaction.decision import Amount, Decision, Stage
@@ -20,7 +22,7 @@ from backscroll.compaction.forced import (
     second_attempt,
     without_files,
 )
-from backscroll.compaction.ladder import Aim, climb, finish, without_summary
+from backscroll.compaction.ladder import Aim, ask_summary, climb, finish, without_summary
 from backscroll.compaction.material import SummaryJob
 from backscroll.compaction.plan_value import Plan
 from backscroll.compaction.reading import PlanInput, Reading
@@ -60,7 +62,17 @@ def _plan(given: PlanInput) -> Plan:
     if given.ceiling is not None:
         goal = min(goal, given.ceiling)
     aim = Aim(goal, reading.limits.drop_to, withheld=given.withheld)
-    return _climbed(Plan(given, (), given.asked.options, given.entry, reading=reading), aim)
+    start = Plan(given, (), given.asked.options, given.entry, reading=reading)
+    return _asked_for(start, reading, aim) if given.manual else _climbed(start, aim)
+
+
+def _asked_for(start: Plan, reading: Reading, aim: Aim) -> Plan:
+    """Return the plan of a summary that is wanted whatever the size; nothing is dropped for it."""
+    state = ask_summary(reading, start.entry, aim)
+    if state.job is None:
+        return conclude(start, state)
+    aim = dataclasses.replace(aim, goal=sys.maxsize)
+    return dataclasses.replace(start, view=state.view.messages, state=state, aim=aim, job=state.job)
 
 
 def _climbed(start: Plan, aim: Aim) -> Plan:
@@ -103,7 +115,12 @@ def _with_summary(
         at = goal if goal is not None and goal < cut else None
         facts = means.facts.block(reading.history[:cut], reading.refs[:cut], room, at)
     former = planned.state.choice.layout.cache if planned.state is not None else None
-    told = {"kind": outcome.kind, "model": outcome.model, "at": outcome.made_ms}
+    told: dict[str, Any] = {
+        "kind": outcome.kind,
+        "model": outcome.model,
+        "at": outcome.made_ms,
+        "chosen": planned.given.manual or None,
+    }
     cache = Cache(
         cut,
         reading.hashes[cut],

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from backscroll.compaction.decision import Decision
+from backscroll.compaction.decision import Decision, Trigger
 from backscroll.compaction.ladder import Aim, Climb
 from backscroll.compaction.material import SummaryJob
 from backscroll.compaction.overflow import SMALLER, Reaction
@@ -44,6 +44,13 @@ class Plan:
     aim: Aim | None = None
     before: Plan | None = None
     sends: bool = True
+
+    @property
+    def trigger(self) -> Trigger:
+        """What began it."""
+        if self.given.manual:
+            return "manual"
+        return "ratio" if self.reaction is None else "overflow"
 
     @property
     def changed(self) -> bool:

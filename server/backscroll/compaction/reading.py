@@ -38,7 +38,8 @@ class PlanInput:
 
     `summariser_window` is what one request to the summariser may hold. `withheld` says why no
     summary may be made in this call. `goal_ratio` and `ceiling` lower the trigger of this call: to
-    a share of the budget, and to a number of tokens.
+    a share of the budget, and to a number of tokens. `manual` is for a summary that somebody asked
+    for, whatever the size.
     """
 
     history: tuple[Message, ...]
@@ -64,6 +65,7 @@ class Reading:
         self.given = given
         self.history: Sequence[Message] = given.history
         self.budget: Budget = make_budget(
+    manual: bool = False
             given.asked, given.settings, given.means.sizes, given.ratio, given.learned
         )
         self.limits: Limits = limits(given.settings, self.budget.size_base, self.budget.available)

@@ -32,6 +32,11 @@ class Cache:
         """Say whether it was made ahead of need and is not in use yet."""
         return bool(self.made.get("ready"))
 
+    @property
+    def chosen(self) -> bool:
+        """Say whether an operator wants it used, also where less would do."""
+        return bool(self.made.get("chosen"))
+
 
 @dataclass(frozen=True, slots=True)
 class Marks:

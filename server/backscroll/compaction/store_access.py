@@ -86,10 +86,14 @@ class StoreAccess:
         """Say whether the store lacks what could not be written to it."""
         return conversation_id in self._held
 
-    async def clear(self, conversation_id: str) -> None:
-        """Forget the entry; a store without `clear` gets the empty one."""
+    def let_go(self, conversation_id: str) -> None:
+        """Forget what the process keeps beside the store."""
         for kept in (self._held, self._known, self._opened):
             kept.pop(conversation_id, None)
+
+    async def clear(self, conversation_id: str) -> None:
+        """Forget the entry; a store without `clear` gets the empty one."""
+        self.let_go(conversation_id)
         clear = getattr(self.store, "clear", None)
         if clear is None:
             await self._try(lambda: self._put(conversation_id, EMPTY))
