@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from backscroll.compaction.groups import Group, always_kept, find_groups, newest_user_messages
+from backscroll.compaction.groups import (
+    Group,
+    GroupFinder,
+    always_kept,
+    find_groups,
+    newest_user_messages,
+)
 from backscroll.kernel.message import Message, Role, system, tool_result
 from compaction.histories import SIGNED, a, histories, rounds, t, u
 from hypothesis import given
+from hypothesis import strategies as st
 
 
 def spans(history: list[Message], *pending: str) -> list[tuple[int, int]]:
@@ -128,3 +135,23 @@ def test_nothing_has_no_groups() -> None:
     """An empty history is fine."""
     assert find_groups([]) == ()
     assert always_kept([], ()) == {}
+
+
+@given(histories(max_rounds=8), st.lists(st.integers(0, 30), max_size=5))
+def test_going_on_from_what_was_found_changes_nothing(
+    drawn: list[Message], ends: list[int]
+) -> None:
+    """The same groups, however a history grew, and after it lost its end."""
+    finder = GroupFinder()
+    for end in [*ends, len(drawn)]:
+        history = drawn[:end]
+        assert finder.find(history) == find_groups(history)
+        assert finder.find(history, {"c1"}) == find_groups(history, {"c1"})
+
+
+def test_only_the_histories_used_last_are_remembered() -> None:
+    """Within a bound; another list of messages begins anew."""
+    finder = GroupFinder(limit=1)
+    one, two = rounds(3), rounds(2, start=9)
+    for history in (one, two, one, [*one, *two], [one[0], *two]):
+        assert finder.find(history) == find_groups(history)

@@ -29,7 +29,7 @@ def test_without_marks_a_view_is_the_history() -> None:
     history = talk(3)
     view = render(Reading(given(history)), Layout())
     assert view.messages == tuple(history)
-    assert {item.fate for item in view.items} == {"kept"} and not view.left_out
+    assert {item.fate for item in view.items} == {"kept"} and not view.summarised + view.dropped
     assert view.tokens == Reading(given(history)).whole
 
 
@@ -40,8 +40,7 @@ def test_a_summary_stands_behind_the_leading_system_messages() -> None:
     view = render(reading, Layout(cache(reading, 14), 14, 14))
     assert shown(view)[:4] == [(0, "kept"), ("summary", "injected"), (13, "kept"), (14, "kept")]
     assert view.items[2].why == "moved, system message"
-    assert [left.index for left in view.left_out] == list(range(1, 13))
-    assert {left.fate for left in view.left_out} == {"summarised"}
+    assert (view.summarised, view.dropped) == (tuple(range(1, 13)), ())
     assert "messages #1 to #14" in view.items[1].message.text
 
 
@@ -64,7 +63,7 @@ def test_what_was_dropped_has_a_digest_with_its_facts() -> None:
     text = view.items[0].message.text
     assert "5 earlier messages (#1 to #5, about" in text
     assert "must never touch staging" in text
-    assert {left.fate for left in view.left_out} == {"dropped"}
+    assert (view.summarised, view.dropped) == ((), (0, 1, 2, 3, 4))
 
 
 def test_behind_a_summary_only_the_rest_is_dropped() -> None:
@@ -72,7 +71,7 @@ def test_behind_a_summary_only_the_rest_is_dropped() -> None:
     reading = Reading(given(talk(5)))
     view = render(reading, Layout(cache(reading, 4), 4, 8))
     assert shown(view)[:3] == [("summary", "injected"), ("digest", "injected"), (8, "kept")]
-    assert [left.fate for left in view.left_out] == ["summarised"] * 4 + ["dropped"] * 4
+    assert (view.summarised, view.dropped) == ((0, 1, 2, 3), (4, 5, 6, 7))
     assert "4 earlier messages (#5 to #8" in view.items[1].message.text
     assert view.count("summarised") == 4 and view.count("kept") == 12
 

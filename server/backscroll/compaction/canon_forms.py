@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from itertools import islice, takewhile
+from operator import is_
 from typing import Any
 
 from backscroll.compaction.memo import ObjectMemo
@@ -16,6 +19,8 @@ SUMMARY_ORIGIN = "filter:compaction"
 """The origin of messages that compaction made."""
 
 CHAIN_START = bytes(32)
+CHAINS = 16
+"""How many histories are remembered with the hashes of their prefixes."""
 _SENT = b"\x01"
 _STORED = b"\x02"
 
@@ -81,6 +86,7 @@ class Digests:
         sent: ObjectMemo[str] = ObjectMemo(sent_digest, limit)
         stored: ObjectMemo[bytes] = ObjectMemo(stored_digest, limit)
         self._sent, self._stored = sent, stored
+        self._chains: OrderedDict[int, tuple[list[Message], list[str]]] = OrderedDict()
 
     def sent(self, message: Message) -> str:
         """Return the digest of the sent form, in hex."""
@@ -90,15 +96,28 @@ class Digests:
         """Return the digest of the stored form."""
         return self._stored.get(message)
 
+    def chain(self, history: Sequence[Message]) -> tuple[str, ...]:
+        """Return the hash of every prefix; the one made last is gone on with where it fits.
+
+        A history that grew by some messages, or lost some, is hashed from where it differs.
+        """
+        first = id(history[0]) if history else 0
+        messages, hashes = self._chains.get(first, ([], [CHAIN_START.hex()]))
+        same = sum(takewhile(bool, map(is_, messages, history)))
+        hashes = hashes[: same + 1]
+        link = bytes.fromhex(hashes[-1])
+        for message in islice(history, same, None):
+            link = hashlib.sha256(link + self.stored(message)).digest()
+            hashes.append(link.hex())
+        self._chains[first] = (list(history), hashes)
+        while len(self._chains) > CHAINS:
+            self._chains.popitem(last=False)
+        return tuple(hashes)
+
 
 def prefix_hashes(history: Sequence[Message], digests: Digests | None = None) -> tuple[str, ...]:
     """Return the hash, in hex, of every prefix: item n stands for the first n messages."""
-    stored = digests.stored if digests is not None else stored_digest
-    link, out = CHAIN_START, [CHAIN_START.hex()]
-    for message in history:
-        link = hashlib.sha256(link + stored(message)).digest()
-        out.append(link.hex())
-    return tuple(out)
+    return (digests or Digests()).chain(history)
 
 
 def references(history: Sequence[Message]) -> tuple[int | None, ...]:

@@ -16,7 +16,8 @@ def violation(reading: Reading, view: View) -> str | None:
     for index in reading.kept:
         if index not in sent:
             return f"message {index} must be kept and is missing"
-    for group in reading.groups:
+    for start in {reading.group_of(index).start for index in indexes}:
+        group = reading.group_of(start)
         inside = [
             i for i in range(group.start, group.end) if reading.history[i].role is not Role.SYSTEM
         ]

@@ -68,7 +68,7 @@ def healed(start: Plan, reading: Reading) -> Plan:
     if view.tokens > reading.limits.trigger:
         view = drop(reading, view, reading.limits.drop_to)
         delta = view.tokens - whole.tokens
-        stages = (Stage("drop", "done", "oldest first", len(view.left_out), delta),)
+        stages = (Stage("drop", "done", "oldest first", len(view.dropped), delta),)
     warning = Warned("invariant", {"why": "the provider called the list of messages malformed"})
     state = _state(reading, view, stages).replace(warnings=(warning,), reason="invariant")
     return conclude(start, state)

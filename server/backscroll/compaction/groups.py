@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from operator import is_
 
 from backscroll.compaction.canon_forms import is_made_up
 from backscroll.kernel.content import text_of
@@ -37,18 +40,56 @@ def find_groups(
     history: Sequence[Message], pending: Collection[str] = frozenset()
 ) -> tuple[Group, ...]:
     """Partition a history into groups; `pending` are the ids of calls that wait for answers."""
-    bonds = _bind(history)
+    return _find(history, 0, pending)[0]
+
+
+class GroupFinder:
+    """Finds groups, and goes on from those it found last where a history only grew."""
+
+    def __init__(self, limit: int = 16) -> None:
+        self._limit = limit
+        self._known: OrderedDict[int, tuple[list[Message], tuple[Group, ...]]] = OrderedDict()
+
+    def find(
+        self, history: Sequence[Message], pending: Collection[str] = frozenset()
+    ) -> tuple[Group, ...]:
+        """Return the same as `find_groups`."""
+        first = id(history[0]) if history else 0
+        messages, settled = self._known.get(first, ([], ()))
+        if len(history) < len(messages) or not all(map(is_, messages, history)):
+            messages, settled = [], ()
+        start = settled[-1].end if settled else 0
+        found, whole = _find(history, start, pending)
+        # The last group may grow, and one that lacks a result may still get it.
+        certain = min(whole, max(len(found) - 1, 0))
+        known = (*settled, *found[:certain])
+        end = known[-1].end if known else 0
+        self._known[first] = (list(history[:end]), known)
+        while len(self._known) > self._limit:
+            self._known.popitem(last=False)
+        return (*settled, *found)
+
+
+def _find(
+    history: Sequence[Message], first: int, pending: Collection[str]
+) -> tuple[tuple[Group, ...], int]:
+    """Return the groups from an index on, and how many of them come before a missing result."""
+    bonds = _bind(history, first)
     last_user = _newest(history, lambda message: message.role is Role.USER)
     groups: list[Group] = []
-    for start, end in _spans(history, bonds):
+    whole: int | None = None
+    for start, end in _spans(history, bonds, first):
         if start not in bonds and end == start + 1:
             groups.append(Group(start, end))
             continue
         inside = [bonds[i] for i in range(start, end) if i in bonds]
         results = tuple(sorted(i for bond in inside for i in bond.results))
-        is_open = any(_waits(bond, pending, last_user) for bond in inside if bond.missing)
+        missing = [bond for bond in inside if bond.missing]
+        if missing and whole is None:
+            whole = len(groups)
+        is_open = any(_waits(bond, pending, last_user) for bond in missing)
         groups.append(Group(start, end, is_open, results))
-    return tuple(groups)
+    return tuple(groups), len(groups) if whole is None else whole
 
 
 def always_kept(
@@ -56,19 +97,19 @@ def always_kept(
 ) -> Mapping[int, str]:
     """Return the indexes of what is always sent, each with the reason; `pinned` are message ids."""
     kept: dict[int, str] = {}
-    for number, group in enumerate(groups):
+    last = groups[-1] if groups else None
+    for group in groups if pinned else [g for g in groups if g.is_open or g is last]:
         span = range(group.start, group.end)
         if pinned and any(history[i].id in pinned for i in span):
             kept.update(dict.fromkeys(span, "pinned"))
         elif group.is_open:
             kept.update(dict.fromkeys(span, "waits for a result"))
-        elif number == len(groups) - 1:
+        elif group is last:
             kept.update(dict.fromkeys(span, "newest"))
     for index in newest_user_messages(history):
         kept.setdefault(index, "newest user message")
-    for index, message in enumerate(history):
-        if message.role is Role.SYSTEM:
-            kept[index] = "system message"
+    systems = [index for index, message in enumerate(history) if message.role is Role.SYSTEM]
+    kept.update(dict.fromkeys(systems, "system message"))
     return kept
 
 
@@ -82,11 +123,11 @@ def newest_user_messages(history: Sequence[Message]) -> tuple[int, ...]:
     return tuple(sorted({index for index in (newest, said) if index >= 0}))
 
 
-def _bind(history: Sequence[Message]) -> dict[int, _Bond]:
+def _bind(history: Sequence[Message], first: int) -> dict[int, _Bond]:
     """Give each result to the nearest earlier assistant message that still needs it."""
     bonds: dict[int, _Bond] = {}
     waiting: dict[str, list[int]] = {}
-    for index, message in enumerate(history):
+    for index, message in enumerate(islice(history, first, None), first):
         if message.tool_calls:
             ids = [call.id for call in message.tool_calls]
             bonds[index] = _Bond(index, [], list(ids))
@@ -101,9 +142,10 @@ def _bind(history: Sequence[Message]) -> dict[int, _Bond]:
     return bonds
 
 
-def _spans(history: Sequence[Message], bonds: Mapping[int, _Bond]) -> Iterator[tuple[int, int]]:
-    """Yield the runs that are closed under all bonds, in order."""
-    start = 0
+def _spans(
+    history: Sequence[Message], bonds: Mapping[int, _Bond], start: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the runs from an index on that are closed under all bonds, in order."""
     while start < len(history):
         end, index = start + 1, start
         while index < end:

@@ -14,6 +14,8 @@ from backscroll.kernel.message import Message
 from backscroll.kernel.request import Claim, Fate
 
 BY = "compaction"
+COVERED = "before the safe cut"
+DROPPED = "oldest part, left out because it does not fit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +57,13 @@ class ViewItem:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A message of the history that is not in the view."""
-
-    index: int
-    fate: Fate
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class View:
-    """The messages of one call in order, and what became of every message of the history."""
+    """The messages of one call in order, and what of the history is not among them, by index."""
 
     layout: Layout
     items: tuple[ViewItem, ...]
-    left_out: tuple[LeftOut, ...]
+    summarised: tuple[int, ...] = ()
+    dropped: tuple[int, ...] = ()
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -84,7 +78,8 @@ class View:
     def count(self, *fates: Fate) -> int:
         """Return how many messages of the history have one of these fates."""
         found = sum(item.fate in fates and item.index is not None for item in self.items)
-        return found + sum(item.fate in fates for item in self.left_out)
+        found += len(self.summarised) if "summarised" in fates else 0
+        return found + (len(self.dropped) if "dropped" in fates else 0)
 
 
 def render(reading: Reading, layout: Layout) -> View:
@@ -94,9 +89,15 @@ def render(reading: Reading, layout: Layout) -> View:
     lead = [_item(reading, index, layout) for index in range(reading.leading)]
     moved = [_item(reading, index, layout, moved=True) for index in span if index in reading.kept]
     rest = [_item(reading, index, layout) for index in range(start, len(reading.history))]
-    left_out = [_left_out(index, layout) for index in span if index not in reading.kept]
     made = list(_made(reading, layout))
-    return View(layout, (*lead, *made, *moved, *rest), tuple(left_out))
+    covered, kept = range(reading.leading, layout.prefix_n), reading.kept
+    behind = range(max(reading.leading, layout.prefix_n), start)
+    return View(
+        layout,
+        (*lead, *made, *moved, *rest),
+        tuple(index for index in covered if index not in kept),
+        tuple(index for index in behind if index not in kept),
+    )
 
 
 def claims(view: View, reading: Reading) -> tuple[Claim, ...]:
@@ -116,10 +117,20 @@ def claims(view: View, reading: Reading) -> tuple[Claim, ...]:
         )
         for item in view.items
     ]
-    out = [
-        Claim(item.fate, item.why, BY, item.index, history[item.index].id) for item in view.left_out
-    ]
-    return (*sent, *out)
+    gone = [Claim("dropped", DROPPED, BY, i, history[i].id) for i in view.dropped]
+    return (*sent, *_covered(view, reading), *gone)
+
+
+def _covered(view: View, reading: Reading) -> tuple[Claim, ...]:
+    """Return the claims of what a summary stands for; they are the same from call to call."""
+    ids = tuple(reading.history[index].id for index in view.summarised)
+    return reading.given.means.covered.get(
+        (view.summarised, ids),
+        lambda: tuple(
+            Claim("summarised", COVERED, BY, index, message_id)
+            for index, message_id in zip(view.summarised, ids, strict=True)
+        ),
+    )
 
 
 def _item(reading: Reading, index: int, layout: Layout, moved: bool = False) -> ViewItem:
@@ -131,12 +142,6 @@ def _item(reading: Reading, index: int, layout: Layout, moved: bool = False) -> 
     if moved and shape.fate == "kept":
         why = f"moved, {reading.kept[index]}"
     return ViewItem(shape.message, index, shape.fate, why, before, after)
-
-
-def _left_out(index: int, layout: Layout) -> LeftOut:
-    if index < layout.prefix_n:
-        return LeftOut(index, "summarised", "before the safe cut")
-    return LeftOut(index, "dropped", "oldest part, left out because it does not fit")
 
 
 def _made(reading: Reading, layout: Layout) -> Iterator[ViewItem]:
