@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from backscroll.compaction.micro import LEVEL_MIN
 from backscroll.compaction.reading import Reading
 from backscroll.compaction.store import Cache, CompactionEntry, Marks
 from backscroll.compaction.summary_text import summary_message
@@ -40,14 +41,15 @@ def choose_layout(reading: Reading, entry: CompactionEntry, goal: int) -> Choice
     """Return the layout to start from, where the view is to take at most `goal` tokens.
 
     A view that fits easily without shortening is sent so; marks that reach beyond the summary in
-    use stay, or the same view would be shortened again a little later.
+    use stay, or the same view would be shortened again a little later. A summary that an operator
+    chose is used even where less would do.
     """
     valid = valid_caches(reading, entry)
-    marks = valid_marks(reading, entry.marks)
-    last = valid[-1] if valid else None
     chosen = next((cache for cache in valid if cache.chosen and cache == entry.cache), None)
     if chosen is not None:
         valid = valid[valid.index(chosen) :]
+    marks = valid_marks(reading, entry.marks)
+    last = valid[-1] if valid else None
     easy = min(reading.limits.uncompact, reading.limits.micro, goal)
     for cache in valid if chosen is not None else (None, *valid):
         prefix_n = cache.prefix_n if cache is not None else 0
@@ -103,8 +105,13 @@ def _fits_whole(reading: Reading, cache: Cache | None, limit: int) -> bool:
         total += reading.estimate(message)
         moved = (i for i in reading.kept if i < prefix_n)
         total += sum(reading.estimate(reading.shape(i, False).message) for i in moved)
+    raw, estimate = reading.given.means.sizes.message, reading.budget.estimate
     for index in range(len(reading.history) - 1, prefix_n - 1, -1):
-        total += reading.estimate(reading.shape(index, False).message)
+        size = raw(reading.history[index])
+        # No cap goes below this, so most messages need not be looked at twice.
+        if size > LEVEL_MIN:
+            size = raw(reading.shape(index, False).message)
+        total += estimate(size)
         if total > limit:
             return False
     return total <= limit

@@ -10,7 +10,13 @@ from dataclasses import dataclass, field
 from backscroll.compaction.budget import Asked, Budget, make_budget
 from backscroll.compaction.canon_forms import prefix_hashes, references
 from backscroll.compaction.facts import FactReader
-from backscroll.compaction.groups import Group, always_kept, find_groups, newest_user_messages
+from backscroll.compaction.groups import (
+    Group,
+    GroupFinder,
+    always_kept,
+    newest_user_messages,
+)
+from backscroll.compaction.memo import Memo
 from backscroll.compaction.micro import Shape, Shaper
 from backscroll.compaction.reasons import Reason
 from backscroll.compaction.settings import Limits, Settings, limits
@@ -19,6 +25,7 @@ from backscroll.compaction.texts import CompactionTexts
 from backscroll.compaction.tokens import Sizes
 from backscroll.kernel.content import FilePart
 from backscroll.kernel.message import Message, Role
+from backscroll.kernel.request import Claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,8 @@ class Means:
     facts: FactReader
     texts: CompactionTexts = field(default_factory=CompactionTexts)
     recall: bool = False
+    groups: GroupFinder = field(default_factory=GroupFinder)
+    covered: Memo[tuple[Claim, ...]] = field(default_factory=lambda: Memo(16))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,7 @@ class PlanInput:
     goal_ratio: float | None = None
     ceiling: int | None = None
     focus: str = ""
+    manual: bool = False
 
 
 class Reading:
@@ -65,11 +75,10 @@ class Reading:
         self.given = given
         self.history: Sequence[Message] = given.history
         self.budget: Budget = make_budget(
-    manual: bool = False
             given.asked, given.settings, given.means.sizes, given.ratio, given.learned
         )
         self.limits: Limits = limits(given.settings, self.budget.size_base, self.budget.available)
-        self.groups: tuple[Group, ...] = find_groups(given.history, given.pending)
+        self.groups: tuple[Group, ...] = given.means.groups.find(given.history, given.pending)
         self.kept: Mapping[int, str] = always_kept(given.history, self.groups, given.pins)
         self.refs: tuple[int | None, ...] = references(given.history)
         self.hashes: tuple[str, ...] = prefix_hashes(given.history, given.means.sizes.digests)
@@ -146,7 +155,7 @@ class Reading:
     def _capped_group(self, group: Group) -> Sequence[Shape]:
         span = slice(group.start, group.end)
         messages = self.history[span]
-        if group.start in self._whole_pins:
+        if group.start in self._whole_pins or self._is_small(messages):
             return [Shape(message) for message in messages]
         shaper = self.given.means.shaper
         shapes = shaper.capped(messages, self.refs[span], self.limits)
@@ -155,6 +164,13 @@ class Reading:
         if group.start in self.newest_users or messages[0].role is not Role.USER:
             return shapes
         return [shaper.shortened(messages[0], self.refs[group.start], self.limits)]
+
+    def _is_small(self, messages: Sequence[Message]) -> bool:
+        """Say whether no cap and no stub can apply, as with most groups."""
+        if self.stub_media:
+            return False
+        raw = self.given.means.sizes.message
+        return sum(map(raw, messages)) <= min(self.limits.tool_cap, self.limits.group_cap)
 
     def _pinned_groups(self) -> list[Group]:
         return [group for group in self.groups if group.start in self.pinned]
