@@ -18,7 +18,8 @@ DISTRIBUTIONS = {"ag_ui": "ag-ui-protocol", "pydantic_core": "pydantic", "rs_bpe
 def _declared() -> set[str]:
     """Return the distributions that pyproject.toml declares for running."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    lines = [*project["dependencies"], *project["optional-dependencies"]["tokens"]]
+    extras = project["optional-dependencies"]
+    lines = [*project["dependencies"], *extras["mcp"], *extras["tokens"]]
     return {line.split(">")[0].split("[")[0].strip() for line in lines}
 
 

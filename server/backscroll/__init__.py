@@ -18,6 +18,7 @@ _HOMES: dict[str, str] = {
         "agent.executors": "ConcurrentExecutor PoolExecutor SequentialExecutor",
         "agent.gate": "Answer AskFirst Proceed Refuse",
         "agent.loader": "load_agent",
+        "agent.mcp": "mcp_tools",
         "agent.pause": "InMemoryPauseStore PauseStore",
         "compaction.extractive": "ExtractiveSummariser",
         "compaction.filter": "Compaction",
