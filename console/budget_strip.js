@@ -37,8 +37,8 @@ export class BudgetStrip extends HTMLElement {
   #table = h('div', {class: 'budget-table', hidden: true});
   #toggle = button('Show as table', () => this.#switch(), {'aria-expanded': 'false'});
 
-  /** @param {any} call @param {any} attempt */
-  show(call, attempt) {
+  /** @param {any} call @param {any} attempt @param {{chosen: string | null, choose: (part: string | null) => void}} parts */
+  show(call, attempt, {chosen, choose}) {
     const {budget, sent} = attempt;
     const {text, grew} = changeWords(attempt);
     replace(this,
@@ -46,7 +46,7 @@ export class BudgetStrip extends HTMLElement {
         h('p', null, h('strong', null, count(sent.tokens)), budget.window ? ` / ${count(budget.window)} tok · ${percent(sent.tokens, budget.window)}` : ' tok'),
         h('p', {class: 'faint'}, providerWords(call, attempt)),
         h('p', {class: 'faint'}, windowWords(budget))),
-      h('div', {class: 'budget-main'}, bar(budget, sent.tokens), legend(budget),
+      h('div', {class: 'budget-main'}, bar(budget, sent.tokens), legend(budget, chosen, choose),
         h('div', {class: 'budget-foot'}, h('strong', {class: grew ? 'error' : null}, text), this.#toggle)),
       this.#table);
     replace(this.#table, table(budget, sent.tokens));
@@ -79,9 +79,15 @@ function bar(budget, sent) {
   return h('div', {class: 'bar', 'aria-hidden': 'true'}, budget.parts.map((part) => segment(part, whole)), reserved, marks);
 }
 
-function legend(budget) {
-  const items = budget.parts.filter((part) => part.tokens).map((part) => h('span', null,
-    h('span', {class: 'swatch', data: {part: part.part}}), `${NAMES[part.part] ?? part.part} ${count(part.tokens)}`));
+/** The parts as buttons: pressing one shows only what belongs to it; again, everything. */
+function legend(budget, chosen, choose) {
+  const items = budget.parts.filter((part) => part.tokens).map(({part, tokens, count: n}) => {
+    const share = budget.window ? `, ${percent(tokens, budget.window)} of the window` : '';
+    return h('button', {
+      type: 'button', class: 'part', 'aria-pressed': String(part === chosen), title: `${count(tokens)} tokens${share}, ${count(n)} in all`,
+      on: {click: () => choose(part === chosen ? null : part)},
+    }, h('span', {class: 'swatch', data: {part}}), `${NAMES[part] ?? part} ${count(tokens)}`);
+  });
   const triggers = triggersOf(budget).map((trigger) => h('span', null,
     h('span', {class: 'swatch tick-swatch', data: {stage: trigger.stage}}), `${trigger.stage} at ${count(trigger.ratio * 100)} %`));
   const reserved = budget.reserved ? [h('span', null, h('span', {class: 'swatch', data: {part: 'reserved'}}), `reserved output ${count(budget.reserved)}`)] : [];

@@ -7,6 +7,7 @@ import {count, duration, name, plural, signed} from './format.js';
 import {button, h, replace} from './h.js';
 import {jsonTree, longText} from './json_tree.js';
 import {address, ownerAndId} from './route.js';
+import {splitter} from './splitter.js';
 import {failed, loading} from './states.js';
 
 /** The text of a summary, wherever the answer has it. @param {any} compaction @returns {string | undefined} */
@@ -36,7 +37,7 @@ export class CompactionPane extends HTMLElement {
     this.append(
       h('div', {class: 'detail-head'}, this.#title, button('Copy JSON', () => this.copyJson()),
         button('Copy link', () => actions.copy(location.href, 'Link copied')), button('Close', actions.close)),
-      this.#content);
+      this.#content, splitter(this));
     return this;
   }
 

@@ -7,6 +7,7 @@ import {body, count, messageText, name, plural, signed} from './format.js';
 import {button, h, replace} from './h.js';
 import {jsonTree, longText} from './json_tree.js';
 import {address} from './route.js';
+import {splitter} from './splitter.js';
 import {failed, loading} from './states.js';
 
 /** The pane. */
@@ -27,7 +28,7 @@ export class ComparePane extends HTMLElement {
       h('div', {class: 'detail-head'}, this.#title,
         button('Copy JSON', () => this.copyJson()), button('Copy link', () => actions.copy(location.href, 'Link copied')),
         button('Close', actions.close)),
-      this.#content);
+      this.#content, splitter(this));
     return this;
   }
 

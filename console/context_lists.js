@@ -5,7 +5,7 @@ import {count, duration, plural} from './format.js';
 import {button, h, say} from './h.js';
 import './list.js';
 import './ribbons.js';
-import {pairUp, rising} from './spans.js';
+import {inPart, pairUp, rising} from './spans.js';
 import {mapPlace, maxScroll} from './window.js';
 
 /** The element. `onPick(left, right, how)` gets the rows of a pair; either may be null. */
@@ -18,17 +18,22 @@ export class ContextLists extends HTMLElement {
   #indexes = {left: new Map(), right: new Map()};
   #maps = {left: [], right: []};
   #unfolded = new Set();
-  #fates = new Set();
+  #showing = {fates: new Set(), part: null, hits: []};
   #summary = '';
   #driver = 'left';
   #lists = {left: h('bs-list', {class: 'context-list'}), right: h('bs-list', {class: 'context-list'})};
-  #heads = {left: h('div', {class: 'column-head'}), right: h('div', {class: 'column-head'})};
+  #facts = {left: h('span', {class: 'faint'}), right: h('span', {class: 'faint'})};
+  #heads = {
+    left: h('div', {class: 'column-head'}, h('h2', null, 'Full history'), this.#facts.left),
+    right: h('div', {class: 'column-head'}, h('h2', null, 'Sent to the model'), this.#facts.right),
+  };
   #panes = {left: button('History', () => this.#front('left')), right: button('Sent', () => this.#front('right'))};
   #ribbons = h('bs-ribbons');
 
-  /** @param {(left: any, right: any, how: 'move' | 'open') => void} onPick */
-  build(onPick) {
+  /** @param {(left: any, right: any, how: 'move' | 'open') => void} onPick @param {HTMLElement} search the search field */
+  build(onPick, search) {
     this.#onPick = onPick;
+    this.#heads.left.append(search);
     this.append(
       h('div', {class: 'context-heads'}, this.#heads.left, h('div', {class: 'gutter'}), this.#heads.right,
         h('div', {class: 'panes', role: 'group', 'aria-label': 'List on show'}, Object.values(this.#panes))),
@@ -74,22 +79,23 @@ export class ContextLists extends HTMLElement {
 
   /**
    * Show an attempt. @param {import('./context_model.js').ContextModel} model
-   * @param {{fates?: Set<string>}} [showing]
+   * @param {{fates?: Set<string>, part?: string | null, hits?: number[]}} [showing] only rows of these
+   *   fates and this part of the budget; positions that a search found
    */
-  show(model, {fates = new Set()} = {}) {
+  show(model, {fates = new Set(), part = null, hits = []} = {}) {
     this.#model = model;
-    this.#fates = fates;
+    Object.assign(this.#showing, {fates, part, hits});
+    if (part !== null) this.#readRoles();
     this.#pair();
     const {history, sent} = model.attempt;
-    say(this.#heads.left, '');
-    this.#heads.left.append(h('h2', null, 'Full history'), h('span', {class: 'faint'}, `${plural(history.messages, 'message')} · ${count(history.tokens)} tok · store`));
-    say(this.#heads.right, '');
-    this.#heads.right.append(h('h2', null, 'Sent to the model'), h('span', {class: 'faint'}, `${plural(sent.messages, 'message')} · ${count(sent.tokens)} tok · call ${count(model.call.call)}`));
+    say(this.#facts.left, `${plural(history.messages, 'message')} · ${count(history.tokens)} tok · store`);
+    say(this.#facts.right, `${plural(sent.messages, 'message')} · ${count(sent.tokens)} tok · call ${count(model.call.call)}`);
     this.#readSummary();
   }
 
   /** Heads or bodies came. */
   refresh() {
+    if (this.#showing.part !== null) this.#pairRows();
     for (const list of Object.values(this.#lists)) list.refresh();
   }
 
@@ -133,19 +139,37 @@ export class ContextLists extends HTMLElement {
   }
 
   #pair() {
-    this.#pairing = pairUp(this.#model.attempt.spans, {unfolded: this.#unfolded, fates: this.#fates});
+    this.#pairRows();
+    this.refresh();
+  }
+
+  #pairRows() {
+    const {fates, part} = this.#showing;
+    const keep = (row) => part === null || inPart(part, row, this.#role(row));
+    this.#pairing = pairUp(this.#model.attempt.spans, {unfolded: this.#unfolded, fates, keep});
     const {left, right, pairs} = this.#pairing;
     this.#indexes = {left: index(left), right: index(right)};
     const middles = rising(pairs).map(([a, b]) => [a + 0.5, b + 0.5]);
     const points = [...middles, [left.length, right.length]];
     this.#maps = {left: points, right: points.map(([a, b]) => [b, a])};
-    this.refresh();
+  }
+
+  /** To show one part only, the roles of all messages that were sent must be known. */
+  #readRoles() {
+    const positions = this.#model.attempt.spans.filter((span) => span.history && span.sent && span.fate !== 'summarised').flatMap((span) => span.history);
+    if (positions.length) this.#model.wantHeads(Math.min(...positions), Math.max(...positions));
+  }
+
+  #role(row) {
+    return this.#model.head(row.position)?.role ?? row.span?.role ?? this.#model.sent(row.sent)?.role;
   }
 
   #item(side, row) {
-    if (side === 'left') return {row, head: row.kind === 'message' ? this.#model.head(row.position) : undefined};
+    const {hits} = this.#showing;
+    const found = hits.filter((position) => position >= row.position && position <= (row.to ?? row.position)).length;
+    if (side === 'left') return {row, hits: found, head: row.kind === 'message' ? this.#model.head(row.position) : undefined};
     return {
-      row, head: row.position === undefined ? undefined : this.#model.head(row.position),
+      row, hits: found, head: row.position === undefined ? undefined : this.#model.head(row.position),
       message: this.#model.sent(row.sent), summary: this.#summary,
     };
   }
@@ -201,7 +225,9 @@ export class ContextLists extends HTMLElement {
     return true;
   }
 
+  /** To the next hit of the search, or where there is none, to the next row that is not just kept. */
   #change(by) {
+    if (this.#showing.hits.length) return this.#hit(by);
     const rows = this.#pairing[this.#driver];
     const from = this.#indexes[this.#driver].get(this.current.active) ?? (by > 0 ? -1 : rows.length);
     for (let at = from + by; at >= 0 && at < rows.length; at += by) {
@@ -210,6 +236,18 @@ export class ContextLists extends HTMLElement {
       return true;
     }
     return false;
+  }
+
+  #hit(by) {
+    const rows = this.#pairing.left;
+    const at = rows[this.#indexes.left.get(this.#lists.left.active)]?.position ?? (by > 0 ? 0 : Infinity);
+    const {hits} = this.#showing;
+    const next = by > 0 ? hits.find((position) => position > at) : hits.findLast((position) => position < at);
+    const row = next === undefined ? null : this.rowOf(next);
+    if (!row) return false;
+    this.#front('left');
+    this.#lists.left.moveTo(this.#indexes.left.get(row.key));
+    return true;
   }
 
   /** The other list follows the one that the reader moves, by mapped row; both ends meet. */

@@ -61,6 +61,13 @@ export class ContextModel {
     return this.#heads.get(position);
   }
 
+  /** The positions of the messages that contain a text, rising. @param {string} text @returns {Promise<number[]>} */
+  async search(text) {
+    if (!text) return [];
+    const {messages} = await this.#get('/messages', {q: text, fields: 'head'});
+    return messages.map((message) => message.position).sort((a, b) => a - b);
+  }
+
   /** A message as sent, if it was read. @param {number} position @returns {any} */
   sent(position) {
     return this.#sent.get(position);

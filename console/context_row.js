@@ -49,13 +49,14 @@ class ContextRow extends HTMLElement {
 
 /** A row of the full history. */
 export class HistoryRow extends ContextRow {
-  /** @param {{row: import('./spans.js').LeftRow, head?: any}} item */
-  show({row, head}) {
+  /** @param {{row: import('./spans.js').LeftRow, head?: any, hits: number}} item `hits` of the search */
+  show({row, head, hits}) {
+    this.toggleAttribute('data-hit', hits > 0);
     this.toggleAttribute('data-cut', Boolean(row.cut));
     this.dataset.kind = row.kind;
     this.dataset.fate = row.fate;
     if (row.kind === 'message') this.#message(row, head);
-    else this.#fold(row);
+    else this.#fold(row, hits);
     const folded = row.kind === 'message' ? '' : row.open ? ', unfolded' : ', folded';
     this.setAttribute('aria-label', `${this.place.textContent} ${this.role.textContent}, ${this.badge.textContent}${folded}`);
   }
@@ -70,22 +71,23 @@ export class HistoryRow extends ContextRow {
     else showFate(this.badge, row.fate, row.span && tokenChange(row.span));
   }
 
-  #fold(row) {
+  #fold(row, hits) {
     const range = row.kind === 'range';
     const n = range ? row.to - row.position + 1 : row.count;
     say(this.place, range ? `${count(row.position)}–${count(row.to)}` : '');
     this.wear(range ? 'mixed' : '', range ? 'mixed' : 'superseded');
     say(this.preview, range ? `${row.open ? '▾' : '▸'} ${plural(n, 'message')} · ${name(row.span.reason ?? FATES[row.fate].means, 200)}` : `${row.open ? '▾' : '▸'} ${plural(n, 'message')} that no later call sees`);
     say(this.tokens, range && row.span.tokens_before !== undefined ? count(row.span.tokens_before) : '');
-    this.mark(row.span?.repaired ? ['repaired'] : []);
+    this.mark([...(hits ? [plural(hits, 'hit')] : []), ...(row.span?.repaired ? ['repaired'] : [])]);
     showFate(this.badge, row.fate);
   }
 }
 
 /** A row of what was sent. */
 export class SentRow extends ContextRow {
-  /** @param {{row: import('./spans.js').RightRow, head?: any, message?: any, summary?: string}} item */
-  show({row, head, message, summary}) {
+  /** @param {{row: import('./spans.js').RightRow, head?: any, message?: any, summary?: string, hits: number}} item */
+  show({row, head, message, summary, hits}) {
+    this.toggleAttribute('data-hit', hits > 0);
     this.dataset.fate = row.fate;
     const isSummary = row.range !== undefined;
     say(this.place, row.position === undefined ? `s${count(row.sent)}` : count(row.position));

@@ -5,6 +5,7 @@ import {bytes, contentText, count, duration, moment, name} from './format.js';
 import {button, h, replace} from './h.js';
 import {jsonTree, longText} from './json_tree.js';
 import {address} from './route.js';
+import {splitter} from './splitter.js';
 import {failed, loading} from './states.js';
 
 const MOST = 1000;
@@ -26,7 +27,7 @@ export class DetailPane extends HTMLElement {
       h('div', {class: 'detail-head'}, this.#title,
         button('Copy JSON', () => this.copyJson()), button('Copy link', () => copy(location.href, 'Link copied')),
         button('Close', close)),
-      this.#content);
+      this.#content, splitter(this));
     return this;
   }
 

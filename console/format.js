@@ -42,6 +42,7 @@ export function plural(n, noun) {
 
 /** Milliseconds as `420 ms`, `2.1 s`, `3 min 4 s`, `2 h 5 min`. @param {number} ms @returns {string} */
 export function duration(ms) {
+  if (ms < 10 && !Number.isInteger(ms)) return `${ONE.format(ms)} ms`;
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
   if (ms < 59_950) return `${ONE.format(ms / 1000)} s`;
   const seconds = Math.round(ms / 1000);

@@ -42,6 +42,7 @@ export class Frame extends HTMLElement {
         this.#crumbs,
         h('div', {class: 'connection'}, this.#badge, this.#reload, this.#worker),
         h('div', {class: 'header-end'},
+          h('a', {class: 'quiet button', href: address('system')}, 'System'),
           h('a', {class: 'quiet button', href: address('chat')}, 'Try it'),
           hint('Search', 'search'), hint('Keys', 'help'), act('Theme', 'theme'))),
       this.#strip, this.content, this.status);

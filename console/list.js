@@ -144,6 +144,17 @@ export class VirtualList extends HTMLElement {
     this.#options.onPick?.(key, 'move');
   }
 
+  /** The top row, to come back to it. @returns {{key: string, offset: number} | null} */
+  get place() { return this.following ? null : this.#anchor; }
+
+  /** Go back to a top row; one that is not there is no matter. */
+  set place(place) {
+    if (!place || this.#options.source.indexOf(place.key) < 0) return;
+    if (!this.#measured) this.#measure();
+    this.#size();
+    this.#moveTo(this.#options.source.indexOf(place.key) * this.#rowHeight + place.offset);
+  }
+
   /** Put the keyboard into the list, on the row it was on before. */
   enter() {
     const index = this.#active === null ? -1 : this.#options.source.indexOf(this.#active);

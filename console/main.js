@@ -16,9 +16,10 @@ const PAGES = {
   context: () => import('./pages/context.js'),
   compactions: () => import('./pages/compactions.js'),
   chat: () => import('./pages/chat.js'),
+  system: () => import('./pages/system.js'),
 };
 const TITLES = {
-  threads: 'Threads', timeline: 'Timeline', context: 'Context', compactions: 'Compactions', chat: 'Try it',
+  threads: 'Threads', timeline: 'Timeline', context: 'Context', compactions: 'Compactions', chat: 'Try it', system: 'System',
 };
 const TAB = 'backscroll.tab';
 const THEMES = {system: 'light', light: 'dark', dark: 'system'};
@@ -53,8 +54,12 @@ export class App {
 
   /** Go to an address of the console. @param {string} to @param {{replace?: boolean}} [how] */
   go(to, how = {}) {
-    if (how.replace) history.replaceState(history.state, '', to);
-    else history.pushState(null, '', to);
+    if (how.replace) {
+      history.replaceState(history.state, '', to);
+    } else {
+      history.replaceState({place: this.#page?.place ?? null}, '');
+      history.pushState(null, '', to);
+    }
     this.#show();
   }
 
@@ -84,7 +89,7 @@ export class App {
       return true;
     }
     const does = {
-      help: showHelp, 'go-threads': () => this.go(address('threads')), 'go-chat': () => this.go(address('chat')),
+      help: showHelp, 'go-threads': () => this.go(address('threads')), 'go-chat': () => this.go(address('chat')), 'go-system': () => this.go(address('system')),
       theme: () => this.#nextTheme(), search: () => this.#search(), 'copy-link': () => this.copy(location.href, 'Link copied'),
     }[action];
     does?.();

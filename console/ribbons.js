@@ -54,7 +54,7 @@ export class Ribbons extends HTMLElement {
   draw(pairing, left, right) {
     const [a, b] = [windowOf(left), windowOf(right)];
     const shapes = pairsInSight(pairing.pairs, a, b).map(([i, j]) => ({
-      fate: pairing.left[i].fate, d: ribbonPath(a.top(i), b.top(j), a.height, this.#width), left: i, right: j,
+      fate: pairing.left[i].fate, kind: pairing.left[i].kind, d: ribbonPath(a.top(i), b.top(j), a.height, this.#width), left: i, right: j,
     }));
     for (let i = a.first; i < a.end; i += 1) {
       if (pairing.left[i].fate === 'dropped' && !pairing.left[i].open) shapes.push({fate: 'dropped', d: dropPath(a.top(i) + a.height / 2), left: i});
@@ -81,6 +81,7 @@ export class Ribbons extends HTMLElement {
       path.setAttribute('d', shape.d);
       path.setAttribute('class', 'ribbon');
       path.dataset.fate = shape.fate;
+      path.dataset.kind = shape.kind ?? '';
       path.dataset.left = shape.left ?? '';
       path.dataset.right = shape.right ?? '';
     });

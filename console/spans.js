@@ -27,15 +27,36 @@ export function countFates(spans) {
 
 /**
  * The rows of both lists for one attempt.
- * @param {Span[]} spans @param {{unfolded?: Set<string>, fates?: Set<string>}} [showing]
+ * @param {Span[]} spans
+ * @param {{unfolded?: Set<string>, fates?: Set<string>, keep?: (row: LeftRow | RightRow) => boolean}} [showing]
  * @returns {Pairing}
  */
-export function pairUp(spans, {unfolded = new Set(), fates} = {}) {
+export function pairUp(spans, {unfolded = new Set(), fates, keep = () => true} = {}) {
   const shown = fates?.size ? spans.filter((span) => fates.has(span.fate)) : spans;
-  const left = leftRows(shown, unfolded);
-  if (!fates?.size) left.push(...supersededRows(spans, unfolded));
-  const right = rightRows(shown);
+  const superseded = fates?.size ? [] : supersededRows(spans, unfolded);
+  const left = [...leftRows(shown, unfolded), ...superseded].filter(keep);
+  const right = rightRows(shown).filter(keep);
   return {left, right, pairs: pairsOf(left, right), counts: countFates(spans)};
+}
+
+/** What belongs to a part of the budget, by row and role. Tool definitions are no messages. */
+const PARTS = {
+  system: (row, role) => role === 'system',
+  summary: (row) => row.fate === 'summarised',
+  messages: (row, role) => isSent(row) && (role === 'user' || role === 'assistant'),
+  results: (row, role) => isSent(row) && role === 'tool',
+  notes: (row, role) => row.fate === 'injected' && role !== 'system',
+};
+
+const isSent = (row) => row.kind !== 'range' && row.position !== undefined && row.span?.sent !== undefined
+  && !FOLDING.includes(row.fate);
+
+/**
+ * Whether a row counts into a part of the budget.
+ * @param {string} part @param {LeftRow | RightRow} row @param {string | undefined} role @returns {boolean}
+ */
+export function inPart(part, row, role) {
+  return PARTS[part]?.(row, role) ?? true;
 }
 
 function leftRows(spans, unfolded) {

@@ -56,7 +56,7 @@ def test_send_stream_tool_end(chat: Page, story: Story) -> None:
     expect(items(chat, "assistant").last).to_contain_text("All is well.")
     card = chat.get_by_role("region", name="Tool call report, done")
     expect(card.get_by_role("tree", name="Arguments")).to_contain_text("pages: 3")
-    expect(card).to_contain_text("page 2: the figures")
+    expect(card).to_contain_text("page 2:")
     expect(items(chat, "end")).to_have_text("finished")
     assert words(items(chat, "user")) == ["How was the week?"]
 

@@ -269,7 +269,7 @@ def test_difference(tall: Page, story: Story) -> None:
     pane = tall.get_by_role("complementary", name="Details")
     gone, came = pane.locator("del"), pane.locator("ins")
     expect(gone.first).to_be_visible()
-    assert "the figures of the week" in "".join(gone.all_inner_texts())
+    assert "touring saddles" in "".join(gone.all_inner_texts())
     assert "tokens in full" in "".join(came.all_inner_texts())
     expect(pane.get_by_text(re.compile(r"larger than \d+ tokens"))).to_be_visible()
 
@@ -380,8 +380,8 @@ def test_picture(
     """Take the picture that the README shows; kept in docs/ when BACKSCROLL_PICTURES is set."""
     size = {"width": 1440, "height": 900}
     page = new_context(color_scheme=scheme, viewport=size).new_page()
-    show(page, story, 28)
-    rows(page, HISTORY).filter(has_text="placeholder").first.click()
+    show(page, story, story.most_varied())
+    rows(page, HISTORY).filter(has_text=re.compile("truncated|placeholder")).first.click()
     expect(page.get_by_role("heading", name="Difference, stored to sent")).to_be_visible()
 
     picture = shoot(page, f"context-{scheme}")
@@ -399,3 +399,45 @@ def test_a_call_that_is_not_there(page: Page, story: Story, complaints: Any) -> 
 
     expect(page.get_by_text("There is no call 99.")).to_be_visible()
     expect(page.get_by_role("button", name="Retry")).to_be_visible()
+
+
+def test_search(tall: Page, story: Story) -> None:
+    """The search marks what it found and n walks the hits, also into the folded range."""
+    show(tall, story, story.call_with("summarised"))
+
+    tall.get_by_role("searchbox").fill("week 3?")
+    tall.keyboard.press("Enter")
+
+    expect(tall.get_by_role("status")).to_have_text("1 message with this text")
+    expect(rows(tall, HISTORY).first).to_contain_text("1 hit")
+    tall.get_by_role("searchbox").blur()
+    tall.keyboard.press("n")
+    expect(listing(tall, HISTORY).locator(":focus")).to_contain_text("How was week 3?")
+    assert "q=week+3" in tall.url
+
+
+@pytest.mark.parametrize(("part", "role"), [("tool results", "tool"), ("summary", "summary")])
+def test_only_one_part(tall: Page, story: Story, part: str, role: str) -> None:
+    """A part of the budget, pressed, leaves only what belongs to it; pressed again, all."""
+    show(tall, story, story.call_with("truncated"))
+    whole = rows(tall, SENT).count()
+    button = tall.get_by_role("button", name=re.compile(f"^{part} "))
+
+    button.click()
+    expect(button).to_have_attribute("aria-pressed", "true")
+    expect(rows(tall, SENT).and_(tall.locator(f"[data-role={role}]"))).not_to_have_count(0)
+    expect(rows(tall, SENT).and_(tall.locator(f":not([data-role={role}])"))).to_have_count(0)
+    button.click()
+
+    expect(rows(tall, SENT)).to_have_count(whole)
+
+
+def test_only_one_fate(tall: Page, story: Story) -> None:
+    """A fate of the legend, pressed, leaves only rows of it; the address carries it."""
+    show(tall, story, story.call_with("truncated"))
+
+    tall.get_by_role("button", name=re.compile("truncated$")).click()
+
+    expect(tall).to_have_url(re.compile("fate=truncated"))
+    expect(rows(tall, HISTORY).and_(tall.locator("[data-fate=kept]"))).to_have_count(0)
+    assert set(fates(tall, SENT)) == {"truncated"}

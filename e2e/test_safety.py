@@ -170,7 +170,7 @@ def test_unknown_page_asks_nothing_outside(page: Page, story: Story) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark", "forced"])
-@pytest.mark.parametrize("where", ["threads", *PAGES])
+@pytest.mark.parametrize("where", ["threads", "system", *PAGES])
 def test_accessible(page: Page, story: Story, where: str, scheme: str) -> None:
     """axe finds no fault on any page, a detail open, in light, dark and forced colours (E61)."""
     if scheme == "forced":
@@ -182,6 +182,9 @@ def test_accessible(page: Page, story: Story, where: str, scheme: str) -> None:
     if where == "threads":
         page.goto("/console/threads")
         expect(rows(page, "Threads").first).to_be_visible()
+    elif where == "system":
+        page.goto("/console/system")
+        expect(page.get_by_role("table").get_by_role("row")).to_have_count(3)
     else:
         open_thread(page, story.thread, where, "?call=28" if where == "context" else "")
         rows(page, lists[where]).last.click()
@@ -192,7 +195,7 @@ def test_accessible(page: Page, story: Story, where: str, scheme: str) -> None:
     assert found.violations_count == 0, found.generate_report()
 
 
-@pytest.mark.parametrize("where", ["threads", *PAGES, "chat"])
+@pytest.mark.parametrize("where", ["threads", "system", *PAGES, "chat"])
 def test_small_screens(page: Page, story: Story, where: str, shoot: Any) -> None:
     """At 320 pixels nothing makes the page scroll sideways (E62)."""
     page.set_viewport_size({"width": 320, "height": 700})

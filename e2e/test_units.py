@@ -72,6 +72,7 @@ def test_folding_goes_on_from_rows(shell: Page, path: Path) -> None:
         ("m.change(118940, 61204)", "\u221249 %"),
         ("m.change(100, 102.2)", "+2.2 %"),
         ("m.percent(61204, 128000)", "48 %"),
+        ("m.duration(0.35)", "0.4 ms"),
         ("m.duration(420)", "420 ms"),
         ("m.duration(2100)", "2.1 s"),
         ("m.duration(184000)", "3 min 4 s"),

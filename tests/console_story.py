@@ -15,7 +15,19 @@ from scripted_provider import Call, Reply, ScriptedProcess
 
 TURNS = 30
 OVERFLOW_AT = 24
-ANSWER = "Here you are: the report is done, and nothing in it is out of the ordinary. "
+QUESTIONS = (
+    "How was week {n}? Is anything late?",
+    "Which orders of week {n} are still open?",
+    "What did Basel and Lyon order in week {n}?",
+)
+ANSWERS = (
+    "Most of it is shipped. Two parcels are late, both to Torino; the carrier has them since "
+    "Tuesday, so I have written to the customers and offered to send the lamps again for free. ",
+    "Four orders are open: the saddles to Basel are packed and leave tonight, the chains wait for "
+    "a delivery, and the two from Ghent are paid but not yet picked. ",
+    "Saddles and bar tapes as usual, a little more than the week before. Nothing is out of the "
+    "ordinary, and no order had to be split between two parcels. ",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +46,14 @@ class Story:
     def attempts(self) -> list[tuple[int, int]]:
         """Return call and attempt of every request that left, in order."""
         return [(call["call"], one["attempt"]) for call in self.calls() for one in call["attempts"]]
+
+    def most_varied(self) -> int:
+        """Return the call whose messages have the most different fates."""
+        fates = {
+            call["call"]: len({span["fate"] for span in call["attempts"][-1]["spans"]})
+            for call in self.calls()
+        }
+        return max(fates, key=lambda number: (fates[number], number))
 
     def call_with(self, fate: str) -> int:
         """Return the last call that has a message of this fate."""
@@ -65,9 +85,9 @@ def tell(server: ServerProcess, model: ScriptedProcess, thread: str, turns: int 
     for turn in range(turns):
         if turn == OVERFLOW_AT:
             model.configure(window=1500)
-        model.add(Reply(calls=(Call("report", {"pages": 2 + turn % 5}),)))
-        model.add(Reply(text=ANSWER * 3))
-        talk(server, thread, f"Question {turn}: how was week {turn}?")
+        model.add(Reply(calls=(Call("report", {"pages": 2 + 2 * (turn % 4)}),)))
+        model.add(Reply(text=ANSWERS[turn % 3]))
+        talk(server, thread, QUESTIONS[turn % 3].format(n=turn))
         model.configure(window=None)
 
 

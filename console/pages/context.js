@@ -27,13 +27,15 @@ class ContextPage extends HTMLElement {
   #lists = h('bs-lists');
   #request = h('bs-request');
   #detail = h('bs-compare', {hidden: true});
+  #search = h('input', {type: 'search', placeholder: 'Search the messages', autocomplete: 'off', on: {change: (event) => this.#app.params({q: event.target.value})}});
+  #hits = {text: '', positions: []};
 
   /** @param {import('../main.js').App} app @param {import('../route.js').Route} route */
   start(app, route) {
     this.#app = app;
     this.append(h('h1', {class: 'unseen'}, 'Context'), this.#strip, this.#banner,
       h('div', {class: 'split'}, this.#place, this.#detail));
-    this.#lists.build((left, right, how) => this.#picked(left, right, how));
+    this.#lists.build((left, right, how) => this.#picked(left, right, how), h('label', {class: 'search'}, h('span', {class: 'unseen'}, 'Search'), this.#search));
     this.#detail.build({close: () => app.params({m: null}), copy: (text, said) => app.copy(text, said)});
     this.#model = new ContextModel(route.thread, () => this.#lists.refresh(), (error) => this.#stale(error));
     this.#stopFeed = app.feed.thread(route.thread, null, {
@@ -67,6 +69,14 @@ class ContextPage extends HTMLElement {
     else if (action === 'close' && !this.#detail.hidden) this.#app.params({m: null});
     else return this.#lists.isConnected && this.#lists.act(action);
     return true;
+  }
+
+  get #fates() {
+    return new Set((this.#app.route.params.get('fate') ?? '').split(',').filter(Boolean));
+  }
+
+  get #part() {
+    return this.#app.route.params.get('part');
   }
 
   get #lens() {
@@ -124,7 +134,7 @@ class ContextPage extends HTMLElement {
       replace(this.#place, empty('Nothing is recorded of this call', h('p', null, `Call ${count(call.call)} ended as ${name(call.status)} before it was sent.`)));
       return;
     }
-    this.#strip.show(call, attempt);
+    this.#strip.show(call, attempt, {chosen: this.#part, choose: (part) => this.#app.params(part === 'tools' ? {lens: 'wire', part: null} : {part})});
     this.#warn(call, attempt);
     this.#counts(attempt);
     const lens = this.#lens;
@@ -136,9 +146,26 @@ class ContextPage extends HTMLElement {
     }
     if (this.#place.firstChild !== this.#lists) replace(this.#place, this.#lists);
     this.#lists.dataset.lens = lens;
-    const fates = new Set((this.#app.route.params.get('fate') ?? '').split(',').filter(Boolean));
-    this.#lists.show(this.#model, {fates});
+    this.#lists.show(this.#model, {fates: this.#fates, part: this.#part, hits: this.#hits.positions});
     this.#showSelected();
+    this.#find();
+  }
+
+  /** Search when the text of the address is another one than that of the hits. */
+  async #find() {
+    const text = this.#app.route.params.get('q') ?? '';
+    if (document.activeElement !== this.#search) this.#search.value = text;
+    if (text === this.#hits.text) return;
+    this.#hits = {text, positions: []};
+    try {
+      const positions = await this.#model.search(text);
+      if (text !== this.#hits.text) return;
+      this.#hits = {text, positions};
+      this.#app.frame.status.announce(text ? `${plural(positions.length, 'message')} with this text` : 'No search');
+      this.#render();
+    } catch (error) {
+      if (error.name !== 'AbortError') this.#stale(error);
+    }
   }
 
   #warn(call, attempt) {
@@ -156,8 +183,11 @@ class ContextPage extends HTMLElement {
   /** The legend of the fates, with how many there are of each. */
   #counts(attempt) {
     const counts = countFates(attempt.spans);
-    this.#app.frame.status.counts(...LEGEND.map((fate) => h('span', {class: 'legend-fate', data: {fate}, title: FATES[fate].means},
-      `${FATES[fate].glyph} ${count(counts[fate] ?? 0)} ${fate}`)));
+    const chosen = this.#fates;
+    this.#app.frame.status.counts(...LEGEND.map((fate) => h('button', {
+      type: 'button', class: 'legend-fate', data: {fate}, title: FATES[fate].means, 'aria-pressed': String(chosen.has(fate)),
+      on: {click: () => this.#app.params({fate: [...chosen.symmetricDifference(new Set([fate]))].join(',')})},
+    }, `${FATES[fate].glyph} ${count(counts[fate] ?? 0)} ${fate}`)));
   }
 
   #tools(call, attempt) {
@@ -205,7 +235,7 @@ class ContextPage extends HTMLElement {
 
   async #showSelected() {
     const id = this.#app.route.params.get('m');
-    const [left, right] = id ? await this.#find(id) : [null, null];
+    const [left, right] = id ? await this.#rowsOf(id) : [null, null];
     if (id !== this.#app.route.params.get('m')) return;
     this.#detail.hidden = !left && !right;
     this.#lists.select(left?.key ?? null, right?.key ?? null, Boolean(left || right));
@@ -213,7 +243,7 @@ class ContextPage extends HTMLElement {
   }
 
   /** The rows of a selection: a message id, or the key of a row after "@". */
-  async #find(id) {
+  async #rowsOf(id) {
     if (id.startsWith('@')) return this.#lists.pairOf(id[1] === 's' && id !== '@superseded' ? 'right' : 'left', id.slice(1));
     try {
       const position = await this.#model.positionOf(id);

@@ -11,6 +11,7 @@ import {COLUMNS} from '../thread_row.js';
 const LIMIT = 200;
 const FILTERS = ['q', 'status', 'has', 'owner', 'agent', 'from', 'to'];
 const CHOICES = {status: ['running', 'waiting', 'error', 'ok'], has: ['compactions', 'failures', 'questions']};
+const AGO_MS = 15_000;
 const NEWEST = '-activity';
 const EXAMPLE = JSON.stringify({
   threadId: 'my-thread', runId: 'run-1', messages: [{id: 'u1', role: 'user', content: 'Hello'}], tools: [], context: [],
@@ -25,6 +26,7 @@ class ThreadsPage extends HTMLElement {
   #waiting = new Map();          // thread -> head that changed while nothing may move
   #next = null;
   #busy = false;
+  #clock = 0;
   #read = false;                 // whether anything was read yet
   #list = h('bs-list', {class: 'threads'});
   #filters = h('form', {class: 'filters', role: 'search', 'aria-label': 'Filter threads'});
@@ -49,6 +51,7 @@ class ThreadsPage extends HTMLElement {
       onPick: (key, how) => how === 'open' && app.go(address('thread', {thread: key})),
       onWindow: (_, end) => this.#next && end > this.#heads.length - 40 && this.#load(this.#next),
     });
+    this.#clock = setInterval(() => this.#list.refresh(), AGO_MS);
     this.#stopHeads = app.feed.heads((heads, gone) => this.#live(heads, gone));
     app.frame.status.keys([['↑↓', 'row'], ['Enter', 'open'], ['/', 'search'], ['?', 'keys']]);
     this.change(route);
@@ -56,6 +59,7 @@ class ThreadsPage extends HTMLElement {
 
   disconnectedCallback() {
     this.#reading.abort();
+    clearInterval(this.#clock);
     this.#stopHeads();
   }
 
@@ -68,6 +72,9 @@ class ThreadsPage extends HTMLElement {
     this.#showSort();
     this.#load(null);
   }
+
+  /** Where the reader is, for coming back. */
+  get place() { return this.#list.isConnected ? this.#list.place : null; }
 
   /** @param {string} action */
   act(action) {
@@ -137,6 +144,7 @@ class ThreadsPage extends HTMLElement {
     this.#heads = cursor ? [...this.#heads, ...threads.filter((head) => !this.#at.has(head.thread))] : threads;
     if (!cursor) this.#waiting.clear();
     this.#arrange();
+    if (!cursor) this.#list.place = history.state?.place;
     replace(this.#notice);
   }
 

@@ -60,6 +60,9 @@ class TimelinePage extends HTMLElement {
     this.#showSelected(route);
   }
 
+  /** Where the reader is, for coming back. */
+  get place() { return this.#list.isConnected ? this.#list.place : null; }
+
   /** @param {string} action */
   act(action) {
     if (action === 'follow') this.#follow(!this.#list.following);
@@ -147,9 +150,11 @@ class TimelinePage extends HTMLElement {
     this.#model = model;
     this.#folds.reset(model);
     replace(this.#notice);
-    const live = params.get('live') !== '0' && !params.get('seq') && !params.get('m');
+    const {place} = history.state ?? {};
+    const live = params.get('live') !== '0' && !seq && !place;
     this.#arrange();
     this.#follow(live);
+    if (place && !seq) this.#list.place = place;
     if (seq && !params.get('seq')) this.#app.params({seq});
     else this.#showSelected(this.#app.route);
   }
