@@ -9,7 +9,8 @@ import pytest
 from agui_stories import CountedIds
 from backscroll.agui.input import RunInput
 from backscroll.agui.options import AgentRules
-from backscroll.agui.reconcile import Plan, Stored, reconcile
+from backscroll.agui.plan import Plan, Stored
+from backscroll.agui.reconcile import reconcile
 from backscroll.agui.refusal import RequestRefused
 from backscroll.kernel.message import Message, Role, assistant, tool_call, tool_result, user
 from backscroll.kernel.texts import Texts

@@ -8,7 +8,8 @@ from typing import Any
 from agui_stories import CountedIds, stamped
 from backscroll.agent.agent import Agent
 from backscroll.agui.options import AgentRules
-from backscroll.agui.reconcile import Stored, reconcile
+from backscroll.agui.plan import Stored
+from backscroll.agui.reconcile import reconcile
 from backscroll.compaction.extractive import ExtractiveSummariser
 from backscroll.compaction.filter import Compaction
 from backscroll.kernel.model import ModelProfile

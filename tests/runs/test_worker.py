@@ -56,8 +56,10 @@ async def test_the_beat_goes_on(
         async with asyncio.timeout(scaled(15)):
             while (await _said_of(worker.name, near)).get("connections") != 7:
                 pass
+            while "Redis could not" not in caplog.text:
+                await _said_of(worker.name, near)
 
-        assert worker.lag_ms >= 0 and "Redis could not" in caplog.text
+        assert worker.lag_ms >= 0
 
 
 async def test_a_worker_leaves_though_the_store_is_away(valkey_url: str, prefix: str) -> None:

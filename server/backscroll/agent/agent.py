@@ -72,11 +72,13 @@ class Agent(AgentSetup):
         answers: Mapping[str, PauseAnswer],
         *,
         pause: Pause | None = None,
+        messages: Input = (),
         **options: Unpack[TurnOptions],
     ) -> TurnResult:
         """Go on with a paused turn; raises ResumeRefused with all problems, changing nothing.
 
-        `pause` is for callers that keep pauses themselves. Options hold for the rest of the turn.
+        `pause` is for callers that keep pauses themselves; `messages` are said together with the
+        answers and go behind the results. Options hold for the rest of the turn.
         """
         given = Given(**options)
         name = given.conversation_id or (pause.conversation_id if pause is not None else "")
@@ -88,9 +90,10 @@ class Agent(AgentSetup):
             problems = check_answers(found, answers, plan.tooling.tools, self.clock.now())
             if problems:
                 raise ResumeRefused(problems)
+            said = input_messages(messages, plan.model, self.ids)
             if not await self._desk().take(found):
                 raise not_paused(name)
-            return await self._turn(plan, state, given).resume(Resumption(found, answers))
+            return await self._turn(plan, state, given).resume(Resumption(found, answers, said))
 
     async def next_request(
         self, conversation_id: str, context: Mapping[str, Any] | None = None

@@ -15,7 +15,7 @@ from backscroll.agent.plan import TurnPlan, TurnState
 from backscroll.agent.tool_run import ToolRun
 from backscroll.agent.unrunnable import unrunnable
 from backscroll.kernel.content import text_of
-from backscroll.kernel.message import ToolCall
+from backscroll.kernel.message import Message, ToolCall
 from backscroll.kernel.pause_codec import json_context
 from backscroll.kernel.request import ChatResponse, Note, ToolResponse
 from backscroll.kernel.turn import Continue, Pause, PauseItem, ToolRecord, TurnResult
@@ -24,10 +24,14 @@ from backscroll.kernel.usage import FinishReason
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """A pause that goes on, with an answer to each of its items."""
+    """A pause that goes on, with an answer to each of its items.
+
+    `said` are messages that came together with the answers; they go behind the results.
+    """
 
     pause: Pause
     answers: Mapping[str, PauseAnswer]
+    said: tuple[Message, ...] = ()
 
     def runs(self, plan: TurnPlan) -> list[ToolRun]:
         """Return the calls that have no result yet, with what was answered."""
@@ -95,7 +99,12 @@ class Round:
 
     async def go_on(self, resumption: Resumption) -> Continue | TurnResult:
         """Carry out what was answered; the gate is not asked again."""
-        return await self._run(resumption.runs(self._plan), [])
+        step = await self._run(resumption.runs(self._plan), [])
+        if not resumption.said or not (isinstance(step, Continue) or step.return_direct):
+            return step
+        # What was said is answered, so results that would end the turn do not.
+        results = tuple(self._state.waiting.values())
+        return Continue((*results, *resumption.said), self._state.context, (), step.records)
 
     async def _decide(self, calls: Sequence[ToolCall]) -> Decisions:
         tooling = self._plan.tooling

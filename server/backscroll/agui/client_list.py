@@ -14,6 +14,8 @@ from backscroll.agui.parts import is_same
 from backscroll.conversation.history import pair
 from backscroll.kernel.message import Message, Role, ToolCall
 from backscroll.kernel.request import Note
+from backscroll.kernel.turn import Pause
+from backscroll.store.pause_record import PauseRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class ClientList:
     results: dict[str, Message] = field(default_factory=dict)
     duplicates: dict[str, int] = field(default_factory=dict)
     new: list[Message] = field(default_factory=list)
+    covered: list[Message] = field(default_factory=list)
     foreign: list[Message] = field(default_factory=list)
     edited: list[Message] = field(default_factory=list)
     has_invented: bool = False
@@ -79,8 +82,15 @@ def without_repeats(messages: Iterable[Message]) -> tuple[list[Message], list[No
     return list(out.values()), notes
 
 
-def open_batch(history: Sequence[Message], rules: AgentRules) -> OpenBatch:
-    """Return the calls a history ends with that have no result yet."""
+def open_batch(
+    history: Sequence[Message], rules: AgentRules, record: PauseRecord | None = None
+) -> OpenBatch:
+    """Return the calls a history ends with that have no result yet.
+
+    Those of a pause are where the pause says, and none of its calls is lost.
+    """
+    if record is not None and record.pause is not None:
+        return _paused_batch(history, record.pause, record)
     asker = len(history) - 1
     while asker >= 0 and history[asker].role is Role.TOOL:
         asker -= 1
@@ -98,10 +108,14 @@ def open_batch(history: Sequence[Message], rules: AgentRules) -> OpenBatch:
 
 
 def classify(
-    sent: Sequence[Message], history: tuple[Message, ...], rules: AgentRules
+    sent: Sequence[Message],
+    history: tuple[Message, ...],
+    rules: AgentRules,
+    record: PauseRecord | None = None,
 ) -> ClientList:
     """Sort a client's list by what the stored history says about each message."""
-    out = ClientList(list(sent), history, open_batch(history, rules))
+    out = ClientList(list(sent), history, open_batch(history, rules, record))
+    asked = {call.id for call in record.pause.calls} if record and record.pause else set()
     places = {message.id or "": at for at, message in enumerate(history)}
     spans = {reasoning_id(name): at for name, at in places.items()}
     answered = {m.tool_call_id: at for at, m in enumerate(history) if m.role is Role.TOOL}
@@ -122,11 +136,23 @@ def classify(
             place = answered[call_id]
             out.duplicates[name] = place
             out.has_invented |= _differs(history[place], message)
+        elif message.role is Role.TOOL and call_id in asked:
+            # What people decide counts, so the client is to forget its own result.
+            out.covered.append(message)
+            out.has_invented = True
         elif message.role is Role.USER and at > last_known:
             out.new.append(message)
         elif message.role is not Role.SYSTEM:
             out.foreign.append(message)
     return out
+
+
+def _paused_batch(history: Sequence[Message], pause: Pause, record: PauseRecord) -> OpenBatch:
+    asker = next((at for at, m in enumerate(history) if m.id == pause.message_id), -1)
+    answered = {message.tool_call_id for message in history[asker + 1 :]}
+    waiting = {item.id for item in record.open_items if item.kind == "client"} - answered
+    pending = tuple(call for call in pause.calls if call.id in waiting)
+    return OpenBatch(asker, pause.calls, pending)
 
 
 def _is_known_user(message: Message, places: dict[str, int]) -> bool:

@@ -18,9 +18,11 @@ from backscroll.agui.lanes import DELTA_CHARS, split_delta
 from backscroll.agui.live_run import Activity, LiveRun
 from backscroll.agui.messages import Shown, WireMessage
 from backscroll.agui.pages import page_events
+from backscroll.agui.questions import interrupts
 from backscroll.agui.snapshot import snapshot_of, visible_messages
 from backscroll.agui.wire import event_json, read_event
 from backscroll.kernel.message import Message
+from backscroll.kernel.turn import PauseItem
 
 NO_RUN = "backscroll-join"
 """The run id of the prelude of a thread that never had a run."""
@@ -81,8 +83,14 @@ def idle_prelude(
     last: LastRun | None = None,
     pending: Sequence[str] = (),
     max_frame: int | None = None,
+    questions: Sequence[PauseItem] = (),
+    expires_at: float | None = None,
 ) -> Prelude:
-    """Return the prelude of a thread without a live run; one nobody knows has no messages."""
+    """Return the prelude of a thread without a live run; one nobody knows has no messages.
+
+    It ends with the questions that are still open, if any, else with the calls that wait for the
+    client.
+    """
     run_id = last.run_id if last else NO_RUN
     metadata = None
     if last is not None and last.status != "completed":
@@ -91,7 +99,9 @@ def idle_prelude(
     finished = ag.RunFinishedEvent(
         thread_id=thread.thread_id,
         run_id=run_id,
-        outcome=ag.RunFinishedSuccessOutcome(pending_tool_call_ids=list(pending) or None),
+        outcome=interrupts(questions, expires_at)
+        if questions
+        else ag.RunFinishedSuccessOutcome(pending_tool_call_ids=list(pending) or None),
         metadata=metadata,
     )
     return _prelude(thread, cut, _started(thread, run_id), [finished], max_frame)

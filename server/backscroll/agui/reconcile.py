@@ -6,53 +6,20 @@ The store is the authority. Nothing here is read or written: the history comes i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 from backscroll.agui.client_list import ClientList, classify, without_repeats
 from backscroll.agui.imported import import_messages
 from backscroll.agui.input import RunInput
 from backscroll.agui.messages import is_visible
 from backscroll.agui.options import AgentRules
+from backscroll.agui.paused import decide, left, with_pause
+from backscroll.agui.plan import Action, Plan, Stored, abandoned, answer_of, refusal_of
 from backscroll.agui.refusal import RequestRefused
-from backscroll.kernel.message import Message, Role, ToolCall, tool_result
+from backscroll.kernel.message import Message, Role
 from backscroll.kernel.ports import Ids
 from backscroll.kernel.request import Note
 from backscroll.kernel.texts import Texts
-
-Action = Literal["run", "continue", "nothing"]
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """What a thread holds when a request comes in; `history` is its live messages, in order."""
-
-    history: tuple[Message, ...] = ()
-    is_known: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a request comes to.
-
-    `store` is to be added to the history in this order; `echo` is the part of it that came from
-    the client, `settled` the results among it that we made. `supersede_from` is the index in the
-    live history from which on everything is superseded, before `store` is added; `history` is
-    what stays live before it. With action `nothing` the run ends at once, and `pending` are the
-    calls that wait for the client. `held` is set when the client is behind: how many of the
-    leading messages of `history` and `store` its list holds.
-    """
-
-    action: Action
-    history: tuple[Message, ...] = ()
-    store: tuple[Message, ...] = ()
-    echo: tuple[Message, ...] = ()
-    settled: tuple[Message, ...] = ()
-    supersede_from: int | None = None
-    pending: tuple[str, ...] = ()
-    is_import: bool = False
-    held: int | None = None
-    notes: tuple[Note, ...] = ()
 
 
 def reconcile(request: RunInput, stored: Stored, ids: Ids, texts: Texts, rules: AgentRules) -> Plan:
@@ -61,7 +28,8 @@ def reconcile(request: RunInput, stored: Stored, ids: Ids, texts: Texts, rules: 
     if not stored.is_known:
         plan = _import(request, sent, ids, texts, rules)
     else:
-        plan = _known(request, classify(sent, stored.history, rules), ids, texts)
+        client = classify(sent, stored.history, rules, stored.waiting.record)
+        plan = _known(request, client, stored, ids, texts)
     return replace(plan, notes=(*request.notes, *notes, *plan.notes))
 
 
@@ -71,7 +39,7 @@ def _import(
     kept = [m for m in sent if m.role is not Role.SYSTEM or rules.accept_system == "keep"]
     said = [m for m in kept if m.role is not Role.SYSTEM]
     if request.resume:
-        raise _refuse(request, "not_paused", "nothing of this thread waits for an answer")
+        raise refusal_of(request, "not_paused", "nothing of this thread waits for an answer")
     offered = frozenset(tool.name for tool in request.tools)
     made = import_messages(kept, offered, ids, texts.no_result)
     last = said[-1] if said else None
@@ -93,24 +61,27 @@ def _import(
     )
 
 
-def _known(request: RunInput, client: ClientList, ids: Ids, texts: Texts) -> Plan:
-    plan = _what_to_do(request, client, ids, texts)
+def _known(request: RunInput, client: ClientList, stored: Stored, ids: Ids, texts: Texts) -> Plan:
+    waiting = stored.waiting
+    decided = decide(request, waiting, bool(client.results or client.new))
+    plan = with_pause(request, client, waiting, decided, ids, texts)
+    if plan is None:
+        plan = _what_to_do(request, client, ids, texts)
+        plan = replace(plan, pause=left(waiting, request.run_id, {}))
     base = client.history[: plan.supersede_from]
     wish = request.options.snapshot
     behind = wish == "always" or (wish == "auto" and _is_behind(client, len(base)))
     return replace(
         plan,
         history=base,
-        held=_held((*base, *plan.store), client) if behind else None,
-        notes=(*client.notes(), *plan.notes),
+        held=_held((*base, *plan.store, *plan.said), client) if behind else None,
+        notes=(*client.notes(), *decided.notes, *plan.notes),
     )
 
 
 def _what_to_do(request: RunInput, client: ClientList, ids: Ids, texts: Texts) -> Plan:
     if client.results or client.new:
-        return _with_news(client, ids, texts, _unasked(request))
-    if request.resume:
-        raise _refuse(request, "not_paused", "nothing of this thread waits for an answer")
+        return _with_news(client, ids, texts)
     last = client.last
     if last is None:
         return _as_it_stands(request, client, ids, texts)
@@ -129,14 +100,14 @@ def _what_to_do(request: RunInput, client: ClientList, ids: Ids, texts: Texts) -
     raise _nothing(request)
 
 
-def _with_news(client: ClientList, ids: Ids, texts: Texts, notes: tuple[Note, ...]) -> Plan:
+def _with_news(client: ClientList, ids: Ids, texts: Texts) -> Plan:
     """Plan for a list that brings results or new user messages; calls nobody answered are settled.
 
     While only results come and some are missing, the run has nothing to do.
     """
     batch = client.batch
     results = [
-        _answer(call, client.results[call.id], texts)
+        answer_of(call, client.results[call.id], texts)
         for call in batch.pending
         if call.id in client.results
     ]
@@ -147,15 +118,13 @@ def _with_news(client: ClientList, ids: Ids, texts: Texts, notes: tuple[Note, ..
             store=tuple(results),
             echo=tuple(results),
             pending=tuple(call.id for call in missing),
-            notes=notes,
         )
-    settled = _abandoned([*batch.dangling, *missing], ids, texts)
+    settled = abandoned([*batch.dangling, *missing], ids, texts)
     return Plan(
         "continue" if results else "run",
         store=(*results, *settled, *client.new),
         echo=(*results, *client.new),
         settled=settled,
-        notes=notes,
     )
 
 
@@ -164,7 +133,7 @@ def _again(request: RunInput, client: ClientList, place: int) -> Plan:
     asked = client.history[place]
     if any(message.id == asked.id for message in client.edited):
         message = f"message {asked.id} is stored with other content; an edit needs an id of its own"
-        raise _refuse(request, "message_conflict", message, messageId=asked.id)
+        raise refusal_of(request, "message_conflict", message, messageId=asked.id)
     if place == len(client.history) - 1:
         return Plan("run")
     if not request.options.regenerate:
@@ -181,21 +150,8 @@ def _as_it_stands(request: RunInput, client: ClientList, ids: Ids, texts: Texts)
         return Plan("run")
     if not batch.calls or batch.pending or history[-1].role is not Role.TOOL:
         raise _nothing(request, pending=[call.id for call in batch.pending] or None)
-    settled = _abandoned(batch.dangling, ids, texts)
+    settled = abandoned(batch.dangling, ids, texts)
     return Plan("continue", store=settled, settled=settled)
-
-
-def _answer(call: ToolCall, sent: Message, texts: Texts) -> Message:
-    is_empty = not sent.content or (isinstance(sent.content, str) and not sent.content.strip())
-    content = texts.client_empty if is_empty else sent.content
-    return sent.replace(content=content, name=call.name)
-
-
-def _abandoned(calls: Sequence[ToolCall], ids: Ids, texts: Texts) -> tuple[Message, ...]:
-    return tuple(
-        tool_result(call.id, call.name, texts.abandoned, id=ids.new("msg"), outcome="cancelled")
-        for call in calls
-    )
 
 
 def _is_behind(client: ClientList, live: int) -> bool:
@@ -226,29 +182,17 @@ def _knows_call(client: ClientList, result: Message) -> bool:
     return any(call.id == result.tool_call_id for m in client.history for call in m.tool_calls)
 
 
-def _unasked(request: RunInput) -> tuple[Note, ...]:
-    return tuple(
-        Note("stripped", f"an answer to {entry.interrupt_id}, which is not a question, was ignored")
-        for entry in request.resume
-    )
-
-
-def _refuse(request: RunInput, code: str, message: str, **details: object) -> RequestRefused:
-    refusal = RequestRefused(code, message)
-    return refusal.about(threadId=request.thread_id, runId=request.run_id, **details)
-
-
 def _nothing(request: RunInput, **details: object) -> RequestRefused:
     message = "nothing to run: the list ends with no question and no result that is new"
-    return _refuse(request, "nothing_to_run", message, **details)
+    return refusal_of(request, "nothing_to_run", message, **details)
 
 
 def _answered(request: RunInput, client: ClientList, place: int) -> RequestRefused:
     name = client.history[place].id
     message = f"answered already: the thread holds {name}"
-    return _refuse(request, "already_answered", message, messageId=name)
+    return refusal_of(request, "already_answered", message, messageId=name)
 
 
 def _unknown_call(request: RunInput, last: Message) -> RequestRefused:
     message = f"message {last.id} answers {last.tool_call_id}, a call this thread does not know"
-    return _refuse(request, "unknown_tool_call", message, toolCallId=last.tool_call_id)
+    return refusal_of(request, "unknown_tool_call", message, toolCallId=last.tool_call_id)

@@ -7,20 +7,23 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from backscroll.kernel.errors import BackscrollError, FilterError, MaxIterationsExceeded
-from backscroll.kernel.turn import TurnResult
+from backscroll.kernel.turn import PauseItem, TurnResult
 
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
     """The terminal event of a run before it is written.
 
-    `pending` are calls that wait for the client; `code`, `message` and `is_retryable` belong to a
+    `pending` are calls that wait for the client, `questions` those that people are asked about,
+    until `expires_at`; `code`, `message` and `is_retryable` belong to a
     failed run. The question of a blocked run stays out of the history.
     """
 
     status: Literal["completed", "cancelled", "failed"]
     result: Any = None  # Any: structured output, or the text of return-direct tools
     pending: tuple[str, ...] = ()
+    questions: tuple[PauseItem, ...] = ()
+    expires_at: float | None = None
     code: str = ""
     message: str = ""
     is_retryable: bool = False
@@ -47,6 +50,7 @@ _SENTENCES: Mapping[str, str] = {
     "run_timeout": "The run took too long and was ended.",
     "worker_lost": "The server was lost while it worked on this.",
     "restarting": "The server is restarting.",
+    "pause_unreadable": "What the conversation waited for cannot be read.",
     "internal_error": "Something went wrong on the server.",
 }
 _RETRYABLE = frozenset({"run_timeout", "worker_lost", "restarting", "store_error", "sink_failed"})
@@ -58,11 +62,14 @@ def end_of(result: TurnResult, *, is_stopped: bool = False) -> RunEnd:
         return CANCELLED
     if result.status == "error":
         return failed(result.error or BackscrollError())
-    pause = result.pause.items if result.status == "paused" and result.pause else ()
+    pause = result.pause if result.status == "paused" else None
+    items = pause.items if pause else ()
     return RunEnd(
         "completed",
         result=result.text if result.return_direct else result.output,
-        pending=tuple(item.id for item in pause if item.kind == "client"),
+        pending=tuple(item.id for item in items if item.kind == "client"),
+        questions=tuple(item for item in items if item.kind != "client"),
+        expires_at=pause.expires_at if pause else None,
         is_blocked=result.blocked_by is not None and not result.store,
     )
 

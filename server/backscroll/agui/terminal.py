@@ -10,6 +10,7 @@ from ag_ui import core as ag
 
 from backscroll.agui.live_run import Activity
 from backscroll.agui.messages import Shown, result_content
+from backscroll.agui.questions import interrupts
 from backscroll.agui.run_end import RunEnd
 from backscroll.kernel.message import Message
 from backscroll.kernel.usage import Usage
@@ -83,9 +84,15 @@ def _error(end: RunEnd, usage: list[ag.TokenUsage] | None) -> ag.BaseEvent:
 def _finished(
     thread_id: str, run_id: str, end: RunEnd, usage: list[ag.TokenUsage] | None
 ) -> ag.BaseEvent:
-    outcome: ag.RunFinishedSuccessOutcome | ag.RunFinishedCancelledOutcome
+    outcome: (
+        ag.RunFinishedSuccessOutcome
+        | ag.RunFinishedCancelledOutcome
+        | ag.RunFinishedInterruptOutcome
+    )
     if end.status == "cancelled":
         outcome = ag.RunFinishedCancelledOutcome()
+    elif end.questions:
+        outcome = interrupts(end.questions, end.expires_at)
     else:
         outcome = ag.RunFinishedSuccessOutcome(pending_tool_call_ids=list(end.pending) or None)
     return ag.RunFinishedEvent(

@@ -9,7 +9,7 @@ from backscroll.agui.encode import RunEncoder, RunIds
 from backscroll.agui.input import RunInput
 from backscroll.agui.messages import Shown
 from backscroll.agui.options import AgentRules, timeline_of
-from backscroll.agui.reconcile import Plan
+from backscroll.agui.plan import Plan
 from backscroll.compaction.tokens import Sizes
 from backscroll.kernel.message import Role
 from backscroll.kernel.ports import Ids
@@ -19,10 +19,12 @@ from backscroll.runs.run_memory import RunMemory
 from backscroll.runs.runner import Runner, RunParts, RunTimes
 from backscroll.runs.sink import RunSink
 from backscroll.store.chat_memory import RedisChatMemory
+from backscroll.store.compaction_choices import RedisCompactionChoices
 from backscroll.store.compaction_store import RedisCompactionStore, RedisModelFacts
 from backscroll.store.entry import one_line
 from backscroll.store.history import StoredHistory
 from backscroll.store.keys import ThreadKey
+from backscroll.store.pause_record import write_said
 from backscroll.store.run_record import StartRequest
 from backscroll.store.runs import RunStore
 from backscroll.store.thread_log import RunLease, ThreadLog
@@ -84,6 +86,8 @@ class Assembly:
             lease_s=self._times.lease_s,
             title=_title(plan),
             parent_run=request.parent_run_id or "",
+            takeover=write_said(plan.said),
+            pause=plan.pause,
         )
 
     def runner(
@@ -128,12 +132,16 @@ class Assembly:
         )
 
     def _bound(self, lease: RunLease, memory: RunMemory) -> Agent:
-        changes: dict[str, object] = {"memory": memory}
+        # Pauses are written together with the log, by whoever ends the run.
+        changes: dict[str, object] = {"memory": memory, "pauses": None}
         if self._agent.compaction is not None:
             clients, keys, owner = self._log.clients, self._log.keys, lease.thread.owner
+            choices = RedisCompactionChoices(clients, keys, owner)
             changes["compaction"] = self._agent.compaction.bind(
                 store=RedisCompactionStore(clients, keys, owner, lease=lease),
                 model_facts=RedisModelFacts(clients, keys),
+                pins=choices,
+                overrides=choices,
             )
         return self._agent.replace(**changes)
 

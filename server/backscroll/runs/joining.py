@@ -28,6 +28,8 @@ from backscroll.kernel.message import Message
 from backscroll.store.entry import Entry
 from backscroll.store.history_reader import HistoryReader
 from backscroll.store.keys import ThreadKey
+from backscroll.store.pause_record import PauseRecord
+from backscroll.store.pauses import ThreadPauses
 from backscroll.store.run_record import RunInfo
 from backscroll.store.runs import RunStore
 from backscroll.store.thread_log import ThreadLog
@@ -54,7 +56,7 @@ class Joiner:
     def __init__(self, log: ThreadLog, runs: RunStore, rules: AgentRules) -> None:
         self._log, self._runs, self._rules = log, runs, rules
         self._shown = Shown(rules.show_reasoning, rules.result_chars)
-        self._threads = ThreadStore(log)
+        self._threads, self._pauses = ThreadStore(log), ThreadPauses(log)
         self._history = HistoryReader(log.clients, log.keys)
 
     async def of_thread(self, thread: ThreadKey, max_frame: int) -> Prelude:
@@ -71,10 +73,14 @@ class Joiner:
                 return live_prelude(visible, cut, live, max_frame)
         last = await self._last(thread, record)
         pending: list[str] = []
-        if record.last_status == "waiting":
-            batch = open_batch(visible.history, self._rules)
+        pauses = PauseRecord()
+        if record.status == "waiting":
+            pauses = await self._pauses.read(thread)
+            batch = open_batch(visible.history, self._rules, pauses)
             pending = [call.id for call in batch.pending]
-        return idle_prelude(visible, cut, last, pending, max_frame)
+        expires_at = pauses.pause.expires_at if pauses.pause else None
+        questions = pauses.open_questions
+        return idle_prelude(visible, cut, last, pending, max_frame, questions, expires_at)
 
     async def of_run(self, thread: ThreadKey, run_id: str, max_frame: int) -> JoinedRun:
         """Return the prelude of one run: live, or closed by its own terminal event."""

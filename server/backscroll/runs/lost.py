@@ -17,6 +17,8 @@ from backscroll.kernel.texts import Texts
 from backscroll.store.chat_memory import RedisChatMemory
 from backscroll.store.entry import Entry
 from backscroll.store.keys import ThreadKey
+from backscroll.store.pause_record import read_said
+from backscroll.store.pauses import ThreadPauses
 from backscroll.store.runs import RunStore
 from backscroll.store.thread_log import RunLease, ThreadLog
 
@@ -33,6 +35,7 @@ class LostRuns:
     ) -> None:
         self._log, self._runs, self._lease_s = log, runs, lease_s
         self._texts, self._shown = texts, shown
+        self._pauses = ThreadPauses(log)
 
     async def end_all(self) -> int:
         """End every run whose lease has expired; returns how many."""
@@ -59,9 +62,10 @@ class LostRuns:
             history = await memory.get(thread.thread_id)
             unstored = live.unstored(history)
             kept = keepable(unstored)
-            missing = heal([*history, *kept], self._texts.outcome_unknown, "unknown")
-            stored = await memory.add(thread.thread_id, [*kept, *missing])
-            made = stored[len(kept) :]
+            missing = await self._missing(thread, [*history, *kept])
+            said = read_said(await self._runs.takeover(thread))
+            stored = await memory.add(thread.thread_id, [*kept, *missing, *said])
+            made = stored[len(kept) : len(kept) + len(missing)]
             ending = close_run(
                 live,
                 run,
@@ -76,6 +80,12 @@ class LostRuns:
             logger.info("run %s was ended by another worker", lease.run)
             return
         logger.warning("run %s was lost with its worker and ended", lease.run)
+
+    async def _missing(self, thread: ThreadKey, history: Sequence[Message]) -> list[Message]:
+        """Return results for calls whose outcome nobody knows; those that wait have none yet."""
+        if (await self._pauses.read(thread)).pause is not None:
+            return []
+        return heal(history, self._texts.outcome_unknown, "unknown")
 
     async def _entries(self, lease: RunLease, after: int) -> list[Entry]:
         found: list[Entry] = []

@@ -10,13 +10,16 @@ from dataclasses import dataclass, field
 from backscroll.agent.agent import Agent
 from backscroll.agui.input import RunInput, check_for_agent, fingerprint
 from backscroll.agui.messages import Shown
-from backscroll.agui.options import AgentRules, busy_of
-from backscroll.agui.reconcile import Plan, Stored, reconcile
+from backscroll.agui.options import AgentRules
+from backscroll.agui.plan import Plan, Stored
+from backscroll.agui.reconcile import reconcile
 from backscroll.agui.refusal import RequestRefused
 from backscroll.kernel.errors import StoreError
 from backscroll.kernel.message import Message
 from backscroll.kernel.ports import Ids, RandomIds
+from backscroll.runs.answering import Answering
 from backscroll.runs.assembly import Assembly
+from backscroll.runs.busy import BusyThreads
 from backscroll.runs.hub import Hub
 from backscroll.runs.lost import LostRuns
 from backscroll.runs.notes import note_entry, refusal_note
@@ -26,7 +29,7 @@ from backscroll.store.keys import ThreadKey
 from backscroll.store.run_record import Busy, Changed, Known, RunInfo, Started
 from backscroll.store.runs import RunStore
 from backscroll.store.thread_log import ThreadLog
-from backscroll.store.threads import ThreadRecord, ThreadStore
+from backscroll.store.threads import ThreadStore
 
 logger = logging.getLogger(__name__)
 
@@ -79,9 +82,13 @@ class Registry:
         self._log, self._hub, self._rules = log, hub, rules
         shown = Shown(agent_rules.show_reasoning, agent_rules.result_chars)
         self.lost = LostRuns(log, self.store, rules.times.lease_s, agent.texts, shown)
+        self._busy = BusyThreads(
+            log, hub, self.store, self.lost, agent_rules, rules.supersede_wait_s
+        )
         self._reader = HistoryReader(log.clients, log.keys)
         self._threads = ThreadStore(log)
         self._ids = ids or RandomIds()
+        self.answers = Answering(log, agent.client.tools, self._ids, self._go_on)
         self._assembly = Assembly(agent, agent_rules, log, self.store, rules.times, self._ids)
         self._active: dict[ThreadKey, Runner] = {}
         self._accepting = 0
@@ -178,6 +185,15 @@ class Registry:
             except TimeoutError:
                 logger.error("%s runs did not end in time", len(self._active))
 
+    async def _go_on(self, thread: ThreadKey, run_id: str) -> bool:
+        """Start the run that goes on with a settled pause, unless somebody else has."""
+        try:
+            await self._accept(thread, RunInput(thread.thread_id, run_id))
+        except RequestRefused as refusal:
+            logger.info("thread %s does not go on now: %s", thread.key, refusal)
+            return False
+        return True
+
     async def _accept(self, thread: ThreadKey, request: RunInput) -> Accepted:
         if self._draining:
             raise RequestRefused("draining", "This worker is restarting; try again at once.")
@@ -201,7 +217,8 @@ class Registry:
             raise RequestRefused("agent_mismatch", message)
         stored = await self._reader.read(thread)
         history = tuple(found.message for found in stored.live)
-        known = Stored(history, record is not None)
+        waiting = await self.answers.waiting(thread)
+        known = Stored(history, record is not None, waiting)
         plan = reconcile(request, known, self._ids, self.agent.texts, self.agent_rules)
         encoder = self._assembly.encoder(request)
         start = self._assembly.start(thread, request, mark, stored, plan, encoder)
@@ -213,7 +230,7 @@ class Registry:
             case Known(run=run):
                 return self._attach(thread, request, mark, run)
             case Busy() as busy:
-                await self._busy(thread, request, record, busy)
+                await self._busy.make_room(thread, request, busy)
             case Changed():
                 logger.debug("thread %s changed while it was read", thread.key)
         return None
@@ -223,38 +240,6 @@ class Registry:
             message = f"The run id {request.run_id} was used for another request."
             raise RequestRefused("run_conflict", message)
         return Accepted(thread, request.run_id, known.first - 1, attached=True)
-
-    async def _busy(
-        self, thread: ThreadKey, request: RunInput, record: ThreadRecord | None, busy: Busy
-    ) -> None:
-        """Make room for a request where that is allowed, or refuse it."""
-        if busy.expired:
-            await self.lost.end_thread(thread)
-            return
-        head = await self._log.head(thread)
-        if head.run != busy.run_id:
-            return  # it ended meanwhile
-        policy = busy_of(request.options, self.agent_rules)
-        if policy == "supersede":
-            await self.store.stop(thread, busy.run_id)
-        elif head.stop != busy.run_id:
-            message = f"Thread {thread.thread_id} is busy with run {busy.run_id}."
-            raise RequestRefused("thread_busy", message, {"runId": busy.run_id})
-        if not await self._until_ended(thread, busy.run_id):
-            message = f"Thread {thread.thread_id} is still busy with run {busy.run_id}."
-            raise RequestRefused("thread_busy", message, {"runId": busy.run_id})
-
-    async def _until_ended(self, thread: ThreadKey, run_id: str) -> bool:
-        """Wait until a stopping run has ended; False when that takes too long."""
-        async with self._hub.watch(thread) as feed:
-            cursor = feed.head
-            try:
-                async with asyncio.timeout(self._rules.supersede_wait_s):
-                    while (await self._log.head(thread)).run == run_id:
-                        cursor = (await feed.after(cursor))[-1].seq
-            except TimeoutError:
-                return False
-        return True
 
     def _begin(self, runner: Runner) -> None:
         """Run what was started, in a task of its own."""
@@ -295,5 +280,5 @@ def _accepted(started: Started, request: RunInput, plan: Plan) -> Accepted:
         request.run_id,
         started.first - 1,
         behind=plan.held,
-        history=(*plan.history, *plan.store),
+        history=(*plan.history, *plan.store, *plan.said),
     )

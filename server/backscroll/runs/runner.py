@@ -9,19 +9,21 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from backscroll.agent.agent import Agent
+from backscroll.agent.inputs import TurnOptions
 from backscroll.agui.encode import RunEncoder
 from backscroll.agui.input import RunInput
-from backscroll.agui.reconcile import Plan
+from backscroll.agui.plan import Plan
 from backscroll.agui.run_end import CANCELLED, RunEnd, end_of, failed, failed_with
 from backscroll.conversation.history import heal
-from backscroll.kernel.errors import BackscrollError, LeaseLost, StoreError
+from backscroll.kernel.errors import BackscrollError, LeaseLost, ResumeRefused, StoreError
 from backscroll.kernel.message import Message
 from backscroll.kernel.ports import CancelToken
 from backscroll.kernel.tool import Tool, client_tool
-from backscroll.kernel.turn import TurnResult
+from backscroll.kernel.turn import Pause, TurnResult
 from backscroll.runs.recorder import Recorder
 from backscroll.runs.run_memory import RunMemory
 from backscroll.runs.sink import RunSink
+from backscroll.store.pause_record import PauseChange
 from backscroll.store.run_record import RunStatus
 from backscroll.store.runs import RunStore
 from backscroll.store.thread_log import RunLease
@@ -66,7 +68,10 @@ class Runner:
     def __init__(self, parts: RunParts, runs: RunStore, times: RunTimes) -> None:
         self.lease, self.cancel = parts.lease, CancelToken()
         self._parts, self._runs, self._times = parts, runs, times
-        self._is_lost = self._is_paused = False
+        self._is_lost = False
+        # A run that only adds to what is waited for leaves the calls alone, however it ends.
+        self._is_paused = bool(parts.plan.pending or parts.plan.questions)
+        self._waits: Pause | None = None
 
     def stop(self, run_id: str) -> None:
         """Ask the turn to stop, if it is this run that is meant."""
@@ -117,22 +122,45 @@ class Runner:
 
     async def _invoke(self) -> TurnResult | RunEnd:
         """Run the turn; a request that leaves nothing to run ends at once."""
-        parts = self._parts
-        for note in parts.plan.notes:
+        parts, plan = self._parts, self._parts.plan
+        for note in plan.notes:
             await parts.sink.note(note)
-        if parts.plan.action == "nothing":
-            return RunEnd("completed", pending=parts.plan.pending)
-        result = await parts.agent.invoke(
-            (),
-            conversation_id=self.lease.thread.thread_id,
-            context=_context(parts.request),
-            system=tuple(f"{c.description}\n{c.value}" for c in parts.request.context),
-            tools=_offered(parts.request),
-            run_id=self.lease.run,
-            cancel=self.cancel,
-            on_event=parts.sink,
-        )
+        if plan.action == "nothing":
+            return RunEnd(
+                "completed",
+                pending=plan.pending,
+                questions=plan.questions,
+                expires_at=plan.expires_at,
+            )
+        options: TurnOptions = {
+            "conversation_id": self.lease.thread.thread_id,
+            "context": _context(parts.request),
+            "system": tuple(f"{c.description}\n{c.value}" for c in parts.request.context),
+            "tools": _offered(parts.request),
+            "run_id": self.lease.run,
+            "cancel": self.cancel,
+            "on_event": parts.sink,
+        }
+        if plan.resumes is None:
+            result = await parts.agent.invoke((), **options)
+        else:
+            result = await self._resume(plan.resumes, options)
         await parts.sink.flush()
+        return result
+
+    async def _resume(self, pause: Pause, options: TurnOptions) -> TurnResult:
+        """Go on with a pause; one that nobody carried out waits on."""
+        plan = self._parts.plan
+        waits = pause.replace(expires_at=plan.expires_at)
+        try:
+            result = await self._parts.agent.resume(
+                plan.answers, pause=pause, messages=plan.said, **options
+            )
+        except ResumeRefused:
+            self._waits, self._is_paused = waits, True
+            raise
+        if result.status != "paused" and result.pause is not None:
+            self._waits, self._is_paused = waits, True
         return result
 
     async def _keep_lease(self, turn: asyncio.Future[Any]) -> None:
@@ -167,9 +195,9 @@ class Runner:
             return failed(error if isinstance(error, BackscrollError) else BackscrollError())
         result = turn.result()
         if isinstance(result, RunEnd):
-            self._is_paused = bool(result.pending)
             return result
-        self._is_paused = result.status == "paused"
+        if result.status == "paused":
+            self._waits, self._is_paused = result.pause, True
         if reason is not None and result.status == "cancelled":
             return failed_with(reason)
         if result.error is not None:
@@ -186,6 +214,7 @@ class Runner:
         await _insist(parts.sink.settle, deadline)
         history = await _insist(self._complete_history, deadline)
         before = len(parts.plan.history) + len(parts.plan.store)
+        asked = self._asked(history)
         entries = parts.encoder.close(end, history, before)
         await _insist(
             lambda: self._runs.finish(
@@ -194,6 +223,7 @@ class Runner:
                 status=_status(end),
                 error=end.code,
                 details={"calls": parts.recorder.call, "usage": parts.encoder.usage},
+                pause=asked,
             ),
             deadline,
         )
@@ -204,13 +234,25 @@ class Runner:
         history = await memory.get(thread_id)
         if self._is_paused:
             return history
-        missing = heal(history, self._parts.agent.texts.interrupted)
+        missing = [*heal(history, self._parts.agent.texts.interrupted), *self._unsaid(history)]
         return history + await memory.add(thread_id, missing) if missing else history
+
+    def _asked(self, history: list[Message]) -> PauseChange | None:
+        """Return the pause that the run leaves behind."""
+        if self._waits is None:
+            return None
+        said = tuple(self._unsaid(history))
+        return PauseChange(asked=self._waits, asked_by=self.lease.run, said=said)
+
+    def _unsaid(self, history: list[Message]) -> list[Message]:
+        """Return the messages that were to go behind results, if they did not get there."""
+        stored = {message.id for message in history}
+        return [message for message in self._parts.plan.said if message.id not in stored]
 
 
 def _status(end: RunEnd) -> RunStatus:
     if end.status == "completed":
-        return "waiting" if end.pending else "ok"
+        return "waiting" if end.pending or end.questions else "ok"
     return "cancelled" if end.status == "cancelled" else "error"
 
 

@@ -15,6 +15,7 @@ from backscroll.agent.agent import Agent
 from backscroll.agui.options import AgentRules
 from backscroll.kernel.errors import StoreError
 from backscroll.runs.hub import Hub
+from backscroll.runs.operator import Operator
 from backscroll.runs.registry import Registry, RunRules
 from backscroll.store.compaction_store import RedisCompactionStore
 from backscroll.store.connection import RedisClients, connect
@@ -62,6 +63,7 @@ class Worker:
         self.history = HistoryReader(clients, keys)
         self.workers = WorkerRegistry(clients, keys)
         self.compaction = RedisCompactionStore(clients, keys, LOCAL_OWNER)
+        self.operator = Operator(agent, self.log)
         self.registry = Registry(agent, rules, self.log, self.hub, options.rules)
         self.connections = 0
         self.lag_ms = 0.0
@@ -71,6 +73,7 @@ class Worker:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.hub.run())
             group.create_task(self.registry.run())
+            group.create_task(self.operator.run())
             group.create_task(self._beat())
             group.create_task(self._sweep())
 
@@ -86,10 +89,11 @@ class Worker:
                 logger.warning("%s", error)
 
     async def _sweep(self) -> None:
-        """End the runs of workers that were lost."""
+        """End the runs of workers that were lost, and pauses that nobody answered in time."""
         while True:
             try:
                 await self.registry.lost.end_all()
+                await self.registry.answers.settle_due()
             except StoreError as error:
                 logger.warning("%s", error)
             await asyncio.sleep(SWEEP_S)

@@ -108,7 +108,7 @@ class PauseChange:
             fields |= {"open": write_pause(self.asked), "id": self.asked.id}
             gone = [f"d:{item.id}" for item in self.asked.items]
         if self.said:
-            fields["said"] = clean_text(canonical_json([m.to_dict() for m in self.said]))
+            fields["said"] = write_said(self.said).decode()
         stamped = {f"d:{name}": _write_decision(each) for name, each in self.decided.items()}
         stamped |= {f"q:{item.id}": self._question(item) for item in self._asked_items()}
         revision = -1 if self.revision is None else self.revision
@@ -156,8 +156,19 @@ def read_pauses(fields: Mapping[bytes, bytes]) -> PauseRecord:
         None if packed is None else read_pause(packed),
         {name[2:]: _question(name[2:], texts) for name in texts if name.startswith("q:")},
         int(texts.get("rev", b"0")),
-        tuple(Message.from_dict(value) for value in parse_json(texts.get("said", b"[]"))),
+        read_said(texts.get("said")),
     )
+
+
+def write_said(messages: Iterable[Message]) -> bytes:
+    """Return messages that wait behind results as they are kept; nothing for none."""
+    values = [message.to_dict() for message in messages]
+    return _text(values).encode() if values else b""
+
+
+def read_said(data: bytes | None) -> tuple[Message, ...]:
+    """Return the messages that were kept."""
+    return tuple(Message.from_dict(value) for value in parse_json(data)) if data else ()
 
 
 def _question(name: str, texts: Mapping[str, bytes]) -> Question:
