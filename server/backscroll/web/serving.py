@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 from collections.abc import Awaitable, Callable
@@ -14,6 +15,8 @@ import uvicorn
 from starlette.types import ASGIApp, Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+logger = logging.getLogger(__name__)
 
 USER_TIMEOUT_MS = 30_000
 BACKLOG = 2048
@@ -93,6 +96,8 @@ class DrainingServer(uvicorn.Server):
     async def _drain_and_stop(self) -> None:
         try:
             await self._drain()
+        except Exception:
+            logger.exception("the worker could not drain")
         finally:
             self.should_exit = True
 
