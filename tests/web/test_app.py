@@ -26,7 +26,7 @@ def paths() -> list[str]:
         prefix = route.path if isinstance(route, Mount) else ""
         found += [prefix + item.path for item in inner or () if isinstance(item, Route)]
     names = {"thread": "nope", "agent": "nope", "call": "7", "seq": "7", "number": "7"}
-    names |= {"message": "nope", "hash": "nope", "path:path": "nope"}
+    names |= {"message": "nope", "interrupt": "nope", "hash": "nope", "path:path": "nope"}
     for name, value in names.items():
         found = [path.replace(f"{{{name}}}", value) for path in found]
     return sorted(set(found))

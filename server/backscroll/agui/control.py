@@ -8,6 +8,7 @@ from typing import Any
 
 from backscroll.agui.cursor import Cursor, parse_cursor
 from backscroll.agui.ids import id_problem
+from backscroll.agui.input import ResumeEntry
 from backscroll.agui.refusal import Problem, RequestRefused
 
 
@@ -38,9 +39,18 @@ class Ping:
     """The question whether the server is there."""
 
 
-Control = Abort | Watch | Unwatch | Ping
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The decision of one question, and the id of the run that is to go on, if one is wished."""
 
-CONTROL_TYPES = frozenset({"abort", "watch", "unwatch", "ping"})
+    thread_id: str
+    entry: ResumeEntry
+    run_id: str | None = None
+
+
+Control = Abort | Answer | Watch | Unwatch | Ping
+
+CONTROL_TYPES = frozenset({"abort", "answer", "watch", "unwatch", "ping"})
 
 
 def is_control(frame: Mapping[str, Any]) -> bool:
@@ -54,6 +64,8 @@ def parse_control(frame: Mapping[str, Any]) -> Control:
     match frame["type"]:
         case "abort":
             return Abort(_id(frame, "runId"))
+        case "answer":
+            return parse_answer(frame)
         case "watch":
             offset = _text(frame, "offset") if frame.get("offset") is not None else None
             cursor = None if offset is None else parse_cursor(offset)
@@ -62,6 +74,16 @@ def parse_control(frame: Mapping[str, Any]) -> Control:
             return Unwatch(_id(frame, "threadId"))
         case _:
             return Ping()
+
+
+def parse_answer(frame: Mapping[str, Any]) -> Answer:
+    """Read the decision of one question; raises RequestRefused naming the bad member."""
+    status = frame.get("status")
+    if status not in ("resolved", "cancelled"):
+        raise RequestRefused.of_problems([Problem("status", "must be resolved or cancelled")])
+    entry = ResumeEntry(_id(frame, "interruptId"), status, frame.get("payload"))
+    run_id = _id(frame, "runId") if frame.get("runId") is not None else None
+    return Answer(_id(frame, "threadId"), entry, run_id)
 
 
 def _id(frame: Mapping[str, Any], name: str) -> str:

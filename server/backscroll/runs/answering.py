@@ -76,7 +76,7 @@ class Answering:
         return Waiting(record, now, self._tools, thread.owner)
 
     async def answer(
-        self, thread: ThreadKey, entry: ResumeEntry, run_id: str | None = None
+        self, thread: ThreadKey, entry: ResumeEntry, run_id: str | None = None, by: str = ""
     ) -> Answered:
         """Decide one question; raises RequestRefused, also for another decision than holds.
 
@@ -88,7 +88,7 @@ class Answering:
             question = waiting.record.questions.get(entry.interrupt_id)
             if question is None:
                 raise _no_question(request, waiting.record)
-            decision = Decision(entry.status, entry.payload, thread.owner)
+            decision = Decision(entry.status, entry.payload, by or thread.owner)
             if question.decision is not None:
                 if not question.decision.is_same(decision):
                     raise answered_already(request, question)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Sequence
 
+from backscroll.kernel.errors import ResumeRefused
 from backscroll.kernel.pause_codec import read_pause
 from backscroll.kernel.turn import Pause
 from backscroll.store.connection import store_errors
@@ -19,6 +21,8 @@ from backscroll.store.thread_log import (
     ThreadLog,
     new_epoch,
 )
+
+logger = logging.getLogger(__name__)
 
 _DECIDE = Script("decide", (*LOG_PARTS, "change_pause"))
 _PAUSE = Script("pause", ("change_pause",))
@@ -35,6 +39,21 @@ class ThreadPauses:
         with store_errors("read a pause"):
             fields = await self._clients.read.hgetall(self._keys.pause(thread))
         return read_pauses(fields)
+
+    async def read_many(self, threads: Sequence[ThreadKey]) -> dict[ThreadKey, PauseRecord]:
+        """Return what threads remember of their pauses; one that cannot be read is left out."""
+        with store_errors("read pauses"):
+            async with self._clients.read.pipeline(transaction=False) as pipe:
+                for thread in threads:
+                    pipe.hgetall(self._keys.pause(thread))
+                rows = await pipe.execute()
+        found = {}
+        for thread, fields in zip(threads, rows, strict=True):
+            try:
+                found[thread] = read_pauses(fields)
+            except ResumeRefused as error:
+                logger.error("the pause of %s cannot be read: %s", thread.key, error)
+        return found
 
     async def decide(
         self, thread: ThreadKey, change: PauseChange, entries: Sequence[NewEntry]

@@ -21,6 +21,7 @@ from backscroll.runs.worker import Worker
 from backscroll.web import console_calls, console_log, console_threads, ops
 from backscroll.web.answers import json_answer, json_body, services_of
 from backscroll.web.console_pages import ConsoleFiles, console_folder
+from backscroll.web.console_questions import answer_by_post, question_routes
 from backscroll.web.console_socket import console_websocket
 from backscroll.web.guard import Guard
 from backscroll.web.origins import OriginRules
@@ -104,6 +105,7 @@ def routes() -> list[BaseRoute]:
         Route(f"{thread}/calls/{{call}}/request", console_calls.get_request),
         Route(f"{thread}/compactions", console_calls.list_compactions),
         Route(f"{thread}/compactions/{{number}}", console_calls.get_compaction),
+        *question_routes(thread),
         Route("/{path:path}", _no_route),
     ]
     return [
@@ -113,6 +115,7 @@ def routes() -> list[BaseRoute]:
         Route("/", _page),
         Route("/agui/capabilities", _capabilities),
         Route("/agui/abort", _abort, methods=["POST"]),
+        Route("/agui/answer", answer_by_post, methods=["POST"]),
         _AguiRoute("/agui", _agui_http),
         WebSocketRoute("/agui", _agui_socket),
         Route("/agui/{agent}/capabilities", _capabilities),

@@ -17,6 +17,11 @@ from backscroll.kernel.errors import StoreError
 from backscroll.runs.entry_json import entry_live
 from backscroll.store.keys import ThreadKey
 from backscroll.web.answers import DIGITS
+from backscroll.web.console_questions import (
+    changed_questions,
+    open_questions,
+    questions_of,
+)
 from backscroll.web.console_threads import thread_head
 from backscroll.web.feeds import cancel_all
 from backscroll.web.services import Services
@@ -95,14 +100,17 @@ class ConsoleSocket:
             name, work = f"thread:{thread.key}", partial(self._thread, thread, after)
         elif asked.get("threads") is True:
             name, work = "threads", self._threads
+        elif asked.get("questions") is True:
+            name, work = "questions", self._questions
         else:
-            raise RequestRefused.of_problems(
-                [Problem("subscribe", "names neither thread nor threads")]
-            )
+            message = "names neither thread nor threads nor questions"
+            raise RequestRefused.of_problems([Problem("subscribe", message)])
         self._subscribed[name] = asyncio.ensure_future(self._guarded(work))
 
     async def _unsubscribe(self, asked: dict[str, Any]) -> None:
-        name = f"thread:{_thread(asked['thread']).key}" if "thread" in asked else "threads"
+        name = "questions" if asked.get("questions") is True else "threads"
+        if "thread" in asked:
+            name = f"thread:{_thread(asked['thread']).key}"
         task = self._subscribed.pop(name, None)
         if task is not None:
             await cancel_all([task])
@@ -143,6 +151,22 @@ class ConsoleSocket:
             if not first and (changed or gone):
                 await self._say({"threads": changed, "gone": gone})
             known, first = heads, False
+            await asyncio.sleep(HEADS_S)
+
+    async def _questions(self) -> None:
+        """Send the open questions, then those that were asked or decided, within a second."""
+        known: dict[str, Any] | None = None
+        while True:
+            found = await open_questions(self._services)
+            now, closed = changed_questions(known or {}, found)
+            told = [q for name, q in now.items() if known is None or known.get(name) != q]
+            gone = [name for name in known or {} if name not in now]
+            for key in closed:
+                decided = await questions_of(self._services, ThreadKey.from_key(key))
+                told += [q for q in decided if f"{key} {q['interrupt_id']}" in gone]
+            if told or known is None:
+                await self._say({"questions": told})
+            known = now
             await asyncio.sleep(HEADS_S)
 
     async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:

@@ -45,6 +45,7 @@ _SORTS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
     "compactions": lambda head: head["compactions"],
     "errors": lambda head: head["errors"],
     "model": lambda head: head.get("model", ""),
+    "questions": lambda head: head["questions"],
     "context": lambda head: head.get("context", {}).get("tokens", 0),
 }
 
@@ -64,7 +65,7 @@ def thread_head(record: ThreadRecord) -> dict[str, Any]:
         "entries": record.entries,
         "compactions": record.counts.get("compaction", 0),
         "errors": record.errors,
-        "questions": 0,
+        "questions": record.questions,
         "started": record.started,
         "activity": record.activity,
     }
@@ -141,6 +142,8 @@ async def get_thread(request: Request) -> Response:
     head = thread_head(record)
     head.update(floor=record.floor, head=record.entries, counts=dict(record.counts))
     head["models"] = sorted({m["model"] for run in runs for m in run.details.get("usage", ())})
+    if record.pause:
+        head["pause"] = record.pause
     if record.run:
         head["lease"] = {"fence": record.fence, "until": record.lease}
     state = await worker.log.state(thread)

@@ -54,6 +54,7 @@ class Services:
             profile=model.profile if model is not None else ModelProfile(),
             has_reasoning=self.worker.agent_rules.show_reasoning,
             has_client_tools=True,
+            has_approvals=True,
             max_iterations=agent.max_iterations,
             run_seconds=round(self.run_seconds),
             max_input_bytes=self.limits.input.input_bytes,

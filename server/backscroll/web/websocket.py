@@ -6,17 +6,19 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from backscroll.agui.control import Abort, Ping, Unwatch, Watch, is_control, parse_control
+from backscroll.agui.control import Abort, Answer, Ping, Unwatch, Watch, is_control, parse_control
 from backscroll.agui.input import parse_object, read_input
 from backscroll.agui.refusal import RequestRefused
 from backscroll.agui.refused import refusal_event, refusal_notice
 from backscroll.kernel.canon import canonical_json
 from backscroll.kernel.errors import StoreError
 from backscroll.runs.registry import Accepted
+from backscroll.web.console_questions import answer_notice
 from backscroll.web.delivery import NeedsResync
 from backscroll.web.feeds import Feeds, Peer, Resync, cancel_all, older
 from backscroll.web.services import Services
@@ -189,6 +191,8 @@ class AguiSocket:
         match parse_control(frame):
             case Abort(run_id=run_id):
                 await self._registry.stop(self._services.owner, run_id)
+            case Answer() as answer:
+                self._start(partial(self._answer, answer))
             case Ping():
                 await self._say(PONG)
             case Watch() as watch if self._is_durable:
@@ -200,6 +204,9 @@ class AguiSocket:
                 await self._say(canonical_json({"type": "unwatched", "threadId": thread_id}))
             case Watch():
                 raise RequestRefused("one_stream", "A bare socket watches by its address only.")
+
+    async def _answer(self, answer: Answer) -> None:
+        await self._say(await answer_notice(self._services, answer))
 
     def _watch(self, thread_id: str, watch: Watch) -> None:
         if thread_id in self._watches:

@@ -1,0 +1,164 @@
+"""Questions over the wire: listed, decided by frame, by POST, by operators; told as they change."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from backscroll.kernel.tool import tool
+from deadlines import scaled
+from played_model import StreamingModel, call, calls
+from served import Served, served
+from working import agent_of, until_ended
+
+YES = {"approved": True}
+API = "/console/api"
+
+
+@tool(sensitive=True)
+def pay(to: str) -> str:
+    """Pay somebody."""
+    return f"paid {to}"
+
+
+@pytest.fixture
+async def asking(valkey_url: str, prefix: str) -> AsyncIterator[Served]:
+    """Give a server whose thread t waits for two approvals."""
+    batch = calls(call("pay", {"to": "ann"}, "c1"), call("pay", {"to": "bob"}, "c2"))
+    agent = agent_of(model=StreamingModel([batch, "done"]), tools=[pay])
+    async with served(agent, valkey_url, prefix) as server:
+        await server.run("t", "r", "go")
+        yield server
+
+
+def frame(name: str, status: str = "resolved", **more: Any) -> dict[str, Any]:
+    """Return the decision of a question of thread t."""
+    return {"threadId": "t", "interruptId": name, "status": status, "payload": YES, **more}
+
+
+async def hear(socket: Any) -> Any:
+    """Return the next frame of a socket."""
+    async with asyncio.timeout(scaled(10)):
+        return json.loads(await socket.recv())
+
+
+@asynccontextmanager
+async def subscribed(server: Served) -> AsyncIterator[Any]:
+    """Open a console socket that follows the questions."""
+    async with server.socket("/console/ws") as socket:
+        await socket.send(json.dumps({"subscribe": {"questions": True}}))
+        yield socket
+
+
+async def test_questions_are_listed(asking: Served) -> None:
+    """hitl-02: of all threads and of one, with their arguments; heads count them."""
+    every = (await asking.get(f"{API}/questions"))["questions"]
+    own = (await asking.get(f"{API}/threads/t/questions"))["questions"]
+    head = await asking.get(f"{API}/threads/t")
+    found = await asking.get(f"{API}/threads?has=questions")
+
+    assert every == own and [q["interrupt_id"] for q in every] == ["c1", "c2"]
+    assert every[0] == {
+        "interrupt_id": "c1",
+        "thread": "t",
+        "kind": "approval",
+        "run": "r",
+        "tool": "pay",
+        "input": {"to": "ann"},
+        "asked": every[0]["asked"],
+        "reason": "pay needs approval before it runs.",
+    }
+    assert (head["status"], head["questions"]) == ("waiting", 2) and head["pause"]
+    assert [thread["thread"] for thread in found["threads"]] == ["t"]
+
+
+async def test_one_by_one_over_http(asking: Served) -> None:
+    """7.6: the answer names what is open; the last one starts the run that was asked for."""
+    first = await asking.http.post("/agui/answer", json=frame("c1"))
+    body = {"status": "cancelled", "payload": {"reason": "no"}, "runId": "r9"}
+    second = await asking.http.post(f"{API}/threads/t/questions/c2", json=body)
+    await until_ended(asking.worker, "r9")
+    own = (await asking.get(f"{API}/threads/t/questions"))["questions"]
+
+    assert first.json() == {
+        "type": "answered",
+        "threadId": "t",
+        "interruptId": "c1",
+        "first": True,
+        "decision": {"status": "resolved", "payload": YES},
+        "open": ["c2"],
+    }
+    assert second.json()["open"] == [] and second.json()["runId"] == "r9"
+    assert [q["decision"]["status"] for q in own] == ["resolved", "cancelled"]
+    assert {(q["decision"]["by"], q["decision"]["run"]) for q in own} == {("local", "r9")}
+    assert (await asking.get(f"{API}/questions"))["questions"] == []
+
+
+async def test_answers_by_frame(asking: Served) -> None:
+    """7.6, hitl-03: answered, the same again, and another one, each as a notice."""
+    async with asking.socket() as socket:
+        told = []
+        for each in (frame("c1"), frame("c1"), frame("c1", "cancelled", payload=None)):
+            await socket.send(json.dumps({"type": "answer", **each}))
+            told.append(await hear(socket))
+
+    assert [t.get("first") for t in told] == [True, False, None]
+    assert told[2]["type"] == "refusal" and told[2]["error"]["code"] == "already_answered"
+    details = told[2]["error"]["details"]
+    assert details["decision"] == {"status": "resolved", "payload": YES}
+    assert details["interruptId"] == "c1"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        (frame("c1", "maybe"), 422, "invalid_input"),
+        (frame("c1", payload={"approved": 1}), 422, "interrupt_invalid"),
+        (frame("c7"), 409, "interrupt_unknown"),
+        ({**frame("c1"), "threadId": "other"}, 409, "not_paused"),
+        ({"status": "resolved"}, 422, "invalid_input"),
+    ],
+)
+async def test_answers_that_do_not_fit(
+    asking: Served, body: dict[str, Any], status: int, code: str
+) -> None:
+    """5.7, 10.2: each is refused with its code, and the question stays open."""
+    answer = await asking.http.post("/agui/answer", json=body)
+
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert len((await asking.get(f"{API}/questions"))["questions"]) == 2
+
+
+async def test_the_socket_tells_of_changes(asking: Served) -> None:
+    """hitl-02: the open ones on subscribing, then what is decided elsewhere, within 2 s."""
+    async with subscribed(asking) as socket:
+        first = await hear(socket)
+        await asking.http.post("/agui/answer", json=frame("c1"))
+        second = await hear(socket)
+
+    assert [q["interrupt_id"] for q in first["questions"]] == ["c1", "c2"]
+    (decided,) = second["questions"]
+    assert decided["interrupt_id"] == "c1" and decided["decision"]["status"] == "resolved"
+
+
+async def test_nothing_asked_is_said_so(valkey_url: str, prefix: str) -> None:
+    """An empty list is told once: an error is never taken for it."""
+    async with served(agent_of("x"), valkey_url, prefix) as server, subscribed(server) as socket:
+        assert await hear(socket) == {"questions": []}
+
+
+async def test_joining_shows_what_is_still_open(asking: Served) -> None:
+    """4.3, hitl-01: the prelude ends with the questions nobody answered yet."""
+    await asking.http.post("/agui/answer", json=frame("c1"))
+    async with asking.socket("/agui?threadId=t&protocolVersion=1.0") as socket:
+        found = [await hear(socket)]
+        while found[-1]["type"] != "RUN_FINISHED":
+            found.append(await hear(socket))
+
+    (question,) = found[-1]["outcome"]["interrupts"]
+    assert question["id"] == "c2" and question["metadata"]["input"] == {"to": "bob"}
+    assert found[0]["runId"] == found[-1]["runId"] == "r"
