@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from backscroll.compaction.ladder import Aim, Climb, climb, finish, without_summary
+from backscroll.compaction.ladder import Aim, Climb, ask_summary, climb, finish, without_summary
 from backscroll.compaction.reading import Reading
 from backscroll.compaction.store import EMPTY, Cache, CompactionEntry
 from backscroll.compaction.summary_text import join_summary
@@ -141,3 +141,12 @@ def test_a_failed_summary_is_told_from_one_that_was_skipped() -> None:
     failed = without_summary(start, "summariser_failed", "it is blank", failed=True)
     assert steps(failed)[-1] == ("summary", "failed")
     assert failed.stages[-1].why == "it is blank" and failed.job is None
+
+
+def test_a_summary_that_was_asked_for_needs_no_trigger() -> None:
+    """OPR5: nothing is shortened for it; a reason against it still holds."""
+    reading = Reading(given(talk(40, 60), 64_000))
+    asked = ask_summary(reading, EMPTY, aim_of(reading))
+    assert asked.job is not None and asked.stages == ()
+    held = ask_summary(reading, EMPTY, aim_of(reading, withheld="no_summariser"))
+    assert (held.job, held.reason) == (None, "no_summariser")

@@ -46,3 +46,35 @@ def test_prepare_cleans_text_inside_parts() -> None:
 
     assert stored.content == (TextPart("\ufffd"), file)
     assert stored.reasoning == "\ufffd"
+
+
+async def test_a_shorter_history_takes_the_place_of_the_messages_it_was_made_from() -> None:
+    """WBK3: what was appended meanwhile stays behind it, and ids go on."""
+    memory = InMemoryChatMemory()
+    await memory.add("t", [user("a", "1"), user("b", "2"), user("c", "3"), user("d", "4")])
+    summary = assistant("a and b", id="s")
+
+    assert await memory.replace("t", [summary, user("c", "3")], expected=3)
+
+    assert [m.id for m in await memory.get("t")] == ["s", "3", "4"]
+    await memory.add("t", [user("d", "4"), user("e", "5")])
+    assert [m.id for m in await memory.get("t")] == ["s", "3", "4", "5"]
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        ([user("c", "3")], 9),
+        ([user("other", "1")], 2),
+        ([user("c", "3")], 2),
+    ],
+)
+async def test_a_history_that_is_not_the_one_read_is_not_replaced(
+    messages: list[Message], expected: int
+) -> None:
+    """WBK3: too few, another text, or a message that was appended later; nothing changes."""
+    memory = InMemoryChatMemory()
+    before = await memory.add("t", [user("a", "1"), user("b", "2"), user("c", "3")])
+    assert not await memory.replace("t", messages, expected=expected)
+    assert await memory.get("t") == before
+    assert not await memory.replace("nobody", [], expected=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backscroll.compaction.reading import Reading
+from backscroll.compaction.stored_summary import is_stored_summary
 from backscroll.compaction.view import View
 from backscroll.kernel.message import Message, Role
 
@@ -44,4 +45,5 @@ def _edited(reading: Reading, view: View) -> str | None:
 def _bones(message: Message) -> tuple[object, ...]:
     """Return what no shortening may touch."""
     calls = tuple((call.id, call.name) for call in message.tool_calls)
-    return message.role, message.tool_call_id, message.name, message.id, calls
+    role = Role.USER if is_stored_summary(message) else message.role
+    return role, message.tool_call_id, message.name, message.id, calls

@@ -73,6 +73,7 @@ class Decision:
     store: Mapping[str, Any] = field(default_factory=dict)
     health: Mapping[str, Any] = field(default_factory=dict)
     overflow: Mapping[str, Any] | None = None
+    write_back: Mapping[str, Any] | None = None
     warnings: tuple[Mapping[str, Any], ...] = ()
     result: Result = "done"
     reason: Reason | None = None
@@ -96,7 +97,7 @@ class Decision:
             pair = getattr(self, name)
             if pair is not None:
                 out[name] = list(pair)
-        for name in ("cut", "summary", "cache", "store", "health", "overflow"):
+        for name in ("cut", "summary", "cache", "store", "health", "overflow", "write_back"):
             value = getattr(self, name)
             if value:
                 out[name] = dict(value)

@@ -37,6 +37,7 @@ from backscroll.compaction.summarisers import Summarisers
 from backscroll.compaction.summary_run import SummaryOutcome
 from backscroll.compaction.texts import CompactionTexts
 from backscroll.compaction.tokens import Sizes, TokenCounter
+from backscroll.compaction.write_back import WriteBack, WritingBack
 from backscroll.kernel.errors import AssemblyError, ModelError
 from backscroll.kernel.filter import ChatHandler, Filter
 from backscroll.kernel.model import ChatModel
@@ -49,7 +50,7 @@ class Compaction(Actions, Filter):
 
     `summariser`: "own" for the model of the call, another model, a Summariser, or None. `numbers`
     are those of `Settings`; a wrong one raises `invalid_option`. Stores left None are in the
-    process.
+    process. `write_back` is called after each fresh summary; only with it is a history changed.
     """
 
     name = "compaction"
@@ -63,6 +64,7 @@ class Compaction(Actions, Filter):
         pins: PinStore | None = None,
         counter: TokenCounter | None = None,
         exclude_tools: Collection[str] = (),
+        write_back: WriteBack | None = None,
         enabled: bool = True,
         texts: CompactionTexts | None = None,
         clock: Clock | None = None,
@@ -70,6 +72,7 @@ class Compaction(Actions, Filter):
         **numbers: Any,
     ) -> None:
         self.enabled = enabled
+        self._write_back = write_back
         self.settings = _settings(numbers)
         self.texts = texts or CompactionTexts()
         self.texts.check()
@@ -154,7 +157,15 @@ class Compaction(Actions, Filter):
             self.settings,
             self._clock,
         )
-        self._making = Making(self._access, self._flights, self.settings, self._clock, self._ids)
+        hook = self._write_back
+        self._making = Making(
+            self._access,
+            self._flights,
+            self.settings,
+            self._clock,
+            self._ids,
+            WritingBack(hook, self._access, self._ids) if hook is not None else None,
+        )
 
     async def _carried_out(self, call: Call, planned: Plan) -> Plan:
         """Return the plan with its summary made; one that is cancelled meanwhile is reported."""

@@ -21,6 +21,7 @@ from backscroll.compaction.reduce import (
     trim,
 )
 from backscroll.compaction.store import CompactionEntry
+from backscroll.compaction.stored_summary import core_of, is_stored_summary
 from backscroll.compaction.summary_text import split_summary
 from backscroll.compaction.view import Layout, View, render
 
@@ -161,7 +162,13 @@ def _question(reading: Reading, view: View) -> CutQuestion:
 def _job(reading: Reading, view: View, question: CutQuestion, cut: int) -> SummaryJob:
     given, limits, cache = reading.given, reading.limits, view.layout.cache
     means, start = given.means, view.layout.prefix_n
-    core = split_summary(cache.summary)[0] if cache is not None else ""
+    cores = [split_summary(cache.summary)[0]] if cache is not None else []
+    cores += [
+        core_of(message, means.texts)
+        for message in reading.history[start:cut]
+        if is_stored_summary(message)
+    ]
+    core = "\n".join(cores)
     facts = means.facts.block(
         reading.history[:cut], reading.refs[:cut], limits.facts_max, _goal_at(reading, cut)
     )

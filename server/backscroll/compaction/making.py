@@ -17,6 +17,7 @@ from backscroll.compaction.store import CompactionEntry
 from backscroll.compaction.store_access import StoreAccess, joined
 from backscroll.compaction.summariser import Summariser
 from backscroll.compaction.summary_run import run_job, skipped
+from backscroll.compaction.write_back import WritingBack
 from backscroll.kernel.errors import ModelError
 from backscroll.kernel.ports import CancelToken, Clock, Ids
 from backscroll.kernel.request import ChatRequest
@@ -34,6 +35,7 @@ class Making:
     settings: Settings
     clock: Clock
     ids: Ids
+    write_back: WritingBack | None = None
 
     async def carry_out(
         self,
@@ -59,9 +61,12 @@ class Making:
         if self.flights.is_flying(conversation_id):
             return await work.after_others()
         done = await self.flights.fly(conversation_id, work.make, request.cancel)
-        if done.made is not None:
-            run.summarised(reading.whole)
-        return done
+        if done.made is None:
+            return done
+        run.summarised(reading.whole)
+        if self.write_back is None:
+            return done
+        return await self.write_back.after(done, conversation_id)
 
     async def stored(
         self, planned: Plan, conversation_id: str | None, base: CompactionEntry | None = None

@@ -16,6 +16,7 @@ from backscroll.compaction.facts import FactsBlock
 from backscroll.compaction.micro import Shaper
 from backscroll.compaction.settings import Limits
 from backscroll.compaction.shorten import take_ends
+from backscroll.compaction.stored_summary import is_stored_summary
 from backscroll.compaction.summarise import OUTPUT_ROOM, prompt_texts
 from backscroll.compaction.summariser import LineKind, transcript_head
 from backscroll.compaction.tags import escape_tags
@@ -127,13 +128,15 @@ def excerpts(
     source: Sequence[int],
     writer: ExcerptWriter,
 ) -> Iterator[Excerpt]:
-    """Yield what the transcript says of each message of a span; system messages are not in it.
+    """Yield what the transcript says of each message of a span, but system messages.
+
+    A stored summary is not in it either: its core is part of the notes.
 
     `source` has the raw tokens of each message of the history as a view would send it.
     """
     for index in span:
         message = history[index]
-        if message.role is Role.SYSTEM:
+        if message.role is Role.SYSTEM or is_stored_summary(message):
             continue
         full, short = writer.texts_of(message, refs[index])
         count = writer.sizes.text(full)

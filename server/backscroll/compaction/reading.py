@@ -21,6 +21,7 @@ from backscroll.compaction.micro import Shape, Shaper
 from backscroll.compaction.reasons import Reason
 from backscroll.compaction.settings import Limits, Settings, limits
 from backscroll.compaction.store import EMPTY, CompactionEntry
+from backscroll.compaction.stored_summary import as_sent, is_stored_summary
 from backscroll.compaction.texts import CompactionTexts
 from backscroll.compaction.tokens import Sizes
 from backscroll.kernel.content import FilePart
@@ -116,6 +117,8 @@ class Reading:
         """Return how a message is sent, before the watermark or behind it."""
         if index in self._edits:
             return self._edits[index]
+        if is_stored_summary(self.history[index]):
+            return Shape(as_sent(self.history[index]), "rewritten", "a record of earlier messages")
         if before_mark and index not in self.newest_users and index not in self.pinned:
             return self._shortened(index)
         return self._capped(index)

@@ -72,6 +72,33 @@ class InMemoryChatMemory:
         """Remove one conversation."""
         self._conversations.pop(conversation_id, None)
 
+    async def replace(
+        self,
+        conversation_id: str,
+        messages: Sequence[Message],
+        *,
+        expected: int,
+        archive: bool = False,
+    ) -> bool:
+        """Put messages in place of the first `expected` ones; later ones stay behind them.
+
+        False, and nothing changed, when a message that is to stay is not among those. What is
+        replaced is gone: this memory keeps no archive.
+        """
+        conversation = self._conversations.get(conversation_id) or _Conversation()
+        present = conversation.messages
+        replaced = {message.id: message for message in present[:expected]}
+        after = {message.id for message in present[expected:]}
+        fresh = prepare(messages, self._ids)
+        known = [message for message in fresh if message.id in replaced]
+        moved = any(message.id in after for message in fresh)
+        if len(present) < expected or moved or any(replaced[m.id] != m for m in known):
+            return False
+        shorter = _Conversation()
+        shorter.apply(Addition((*fresh, *present[expected:]), (), ()))
+        self._conversations[conversation_id] = shorter
+        return True
+
 
 def prepare(messages: Iterable[Message], ids: Ids) -> tuple[Message, ...]:
     """Return messages in the form they are stored in: valid text, and an id on each."""
