@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from backscroll.compaction.canon_forms import prefix_hashes
+from backscroll.compaction.report import text_hash
 from backscroll.compaction.settings import Settings
 from backscroll.compaction.store import EMPTY, Cache
 from backscroll.kernel.message import assistant, user
@@ -28,9 +29,24 @@ def test_a_cache_that_fits() -> None:
         "prefix_n": 2,
         "prefix_hash": cache.prefix_hash,
         "matches": True,
+        "sha256": text_hash("摘要"),
         "made": 123,
+        "kind": "model",
     }
     assert card["bytes"] == 6
+
+
+def test_what_operators_chose_is_named() -> None:
+    """Pins, settings of the thread, and the summaries that can be gone back to."""
+    entry = EMPTY.replace(ring=(Cache(2, prefix_hashes(LIVE)[2], "old"), Cache(9, "x", "gone")))
+
+    card = compaction_card(entry, LIVE, SETTINGS, NOW, {"u2", "a1"}, {"enabled": False})
+
+    assert card["pins"] == ["a1", "u2"] and card["settings"] == {"enabled": False}
+    assert [(old["sha256"], old["matches"]) for old in card["ring"]] == [
+        (text_hash("old"), True),
+        (text_hash("gone"), False),
+    ]
 
 
 def test_a_cache_that_no_longer_fits() -> None:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from backscroll.compaction.canon_forms import prefix_hashes
+from backscroll.compaction.report import text_hash
 from backscroll.compaction.settings import Settings
-from backscroll.compaction.store import CompactionEntry
+from backscroll.compaction.store import Cache, CompactionEntry
 from backscroll.kernel.message import Message
 
 
 def compaction_card(
-    entry: CompactionEntry, live: Sequence[Message], settings: Settings, now_ms: int
+    entry: CompactionEntry,
+    live: Sequence[Message],
+    settings: Settings,
+    now_ms: int,
+    pins: Collection[str] = (),
+    overrides: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return failures, whether summaries are paused after them, and whether the cache still fits.
 
-    `live` is the history that the next call would be made from.
+    `live` is the history that the next call would be made from. Pins, settings of the thread, and
+    summaries that can be gone back to are named where there are any.
     """
     until = None
     if entry.failures >= max(settings.failures_open, 1) and entry.opened_ms is not None:
@@ -25,16 +32,30 @@ def compaction_card(
         "failures": entry.failures,
         "paused": until is not None and now_ms < until,
     }
+    hashes = prefix_hashes(live)
+    if pins:
+        card["pins"] = sorted(pins)
+    if overrides:
+        card["settings"] = dict(overrides)
+    if entry.ring:
+        card["ring"] = [_shown(cache, hashes) for cache in entry.ring]
     cache = entry.cache
     if cache is None:
         return card
-    matches = cache.prefix_n <= len(live)
-    matches = matches and prefix_hashes(live)[cache.prefix_n] == cache.prefix_hash
+    size = len(cache.summary.encode("utf-8", "surrogatepass"))
+    return {**card, "cache": _shown(cache, hashes), "bytes": size}
+
+
+def _shown(cache: Cache, hashes: Sequence[str]) -> dict[str, Any]:
+    n = cache.prefix_n
     shown: dict[str, Any] = {
-        "prefix_n": cache.prefix_n,
+        "prefix_n": n,
         "prefix_hash": cache.prefix_hash,
-        "matches": matches,
+        "matches": n < len(hashes) and hashes[n] == cache.prefix_hash,
+        "sha256": text_hash(cache.summary),
     }
     if isinstance(cache.made.get("at"), int):
         shown["made"] = cache.made["at"]
-    return {**card, "cache": shown, "bytes": len(cache.summary.encode("utf-8", "surrogatepass"))}
+    if isinstance(cache.made.get("kind"), str):
+        shown["kind"] = cache.made["kind"]
+    return shown

@@ -113,6 +113,10 @@ class Recorder:
         """Take in that an earlier run of the thread wrote a note of the key."""
         self._noted.add(key)
 
+    def number_compaction(self, number: int) -> None:
+        """Take in which number the next decision has in its thread."""
+        self._compactions = number - 1
+
     def _reported(self, report: Any, history: Sequence[tuple[int, Message]]) -> Recorded:
         if isinstance(report, ViewPlanned):
             self._plans.append(report)
@@ -128,12 +132,7 @@ class Recorder:
         self._compactions += 1
         decision = with_positions(report.decision, history)
         attempt = decision.get("attempt", 1)
-        made = decision.get("summary", {}).get("source") in ("fresh", "merged", "partial")
-        prefix = decision.get("cache", {}).get("prefix_hash")
-        if made and prefix:
-            # Only the newest ones can be in use: a cache and its ring.
-            newest = [*self._summaries.items()][-RING:]
-            self._summaries = {**dict(newest), prefix: self._compactions}
+        self._summaries = summaries_with(self._summaries, decision, self._compactions)
         # The decision comes before the record of the attempt it belongs to.
         call = self._call + 1 if attempt == 1 else self._call
         body = {"compaction": self._compactions, "call": call, **decision}
@@ -236,6 +235,19 @@ def with_positions(
     if cut and 0 < cut.get("position", 0) <= len(places):
         found["cut"] = {**cut, "position": places[cut["position"] - 1]}
     return found
+
+
+def summaries_with(
+    known: Mapping[str, int], decision: Mapping[str, Any], number: int
+) -> dict[str, int]:
+    """Return which decision made the summary of a prefix, by the prefix's hash, after one more."""
+    summary = decision.get("summary", {})
+    made = summary.get("source") in ("fresh", "merged", "partial")
+    prefix = decision.get("cache", {}).get("prefix_hash")
+    if not prefix or not (made or decision.get("action") == "edit"):
+        return dict(known)
+    # Only the newest ones can be in use: a cache and its ring.
+    return {**dict([*known.items()][-RING:]), prefix: number}
 
 
 def decision_line(decision: Mapping[str, Any]) -> str:

@@ -147,11 +147,23 @@ class RunSink:
     async def _look_up(self, event: AgentEvent) -> str | None:
         """Read what the log knows of what an event reports; returns the text of its summary."""
         report = event.report if isinstance(event, Reported) else None
+        if isinstance(report, CompactionFinished):
+            await self._number_compaction()
         if isinstance(report, Note):
             await self._look_up_note(report)
         elif isinstance(report, CompactionFinished) and self._cards.has_text:
             return await self._summary(report)
         return None
+
+    async def _number_compaction(self) -> None:
+        """Number a decision; operators make some, too, whatever run is under way."""
+        try:
+            number = await self._log.allot_compaction(self._lease.thread)
+        except StoreError as error:
+            # If the store is down, the append that follows says so.
+            logger.debug("%s", error)
+            return
+        self._recorder.number_compaction(number)
 
     async def _look_up_note(self, note: Note) -> None:
         if note.key is None or self._recorder.is_noted(note.key):

@@ -131,6 +131,12 @@ class RedisModelFacts:
         except (ValueError, msgpack.UnpackException):
             return ModelFact()
 
+    async def keys(self) -> list[str]:
+        """Return the keys of all models of which something is known."""
+        with store_errors("read what is known of models"):
+            names = await self._clients.read.hkeys(self._keys.models())
+        return [name.decode("utf-8", "surrogatepass") for name in names]
+
     async def put(self, key: str, fact: ModelFact) -> None:
         """Replace what is known."""
         packed = msgpack.packb(fact_to_dict(fact))

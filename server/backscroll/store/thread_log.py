@@ -191,6 +191,16 @@ class ThreadLog:
             found = await self.clients.read.lrange(self.keys.calls(thread), 0, -1)
         return [int(seq) for seq in found]
 
+    async def allot_compaction(self, thread: ThreadKey) -> int:
+        """Return the number of the thread's next compaction; nobody else gets it, too."""
+        name = self.keys.meta(thread)
+        with store_errors("number a compaction"):
+            logged = await self.clients.read.hget(name, "n_compaction")
+            # The first one to ask goes on from what was numbered by counting.
+            first = int(logged or 0)
+            await resend(lambda _: self.clients.write.hsetnx(name, "compaction", first))
+            return int(await resend(lambda _: self.clients.write.hincrby(name, "compaction", 1)))
+
     async def state(self, thread: ThreadKey) -> bytes | None:
         """Return the shared state, if the thread ever had one."""
         with store_errors("read the state"):

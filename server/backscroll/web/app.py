@@ -20,6 +20,7 @@ from backscroll.agui.refusal import Problem, RequestRefused
 from backscroll.runs.worker import Worker
 from backscroll.web import console_calls, console_log, console_threads, ops
 from backscroll.web.answers import json_answer, json_body, services_of
+from backscroll.web.console_compaction import compaction_routes
 from backscroll.web.console_pages import ConsoleFiles, console_folder
 from backscroll.web.console_questions import answer_by_post, question_routes
 from backscroll.web.console_socket import console_websocket
@@ -105,6 +106,7 @@ def routes() -> list[BaseRoute]:
         Route(f"{thread}/calls/{{call}}/request", console_calls.get_request),
         Route(f"{thread}/compactions", console_calls.list_compactions),
         Route(f"{thread}/compactions/{{number}}", console_calls.get_compaction),
+        *compaction_routes(thread),
         *question_routes(thread),
         Route("/{path:path}", _no_route),
     ]

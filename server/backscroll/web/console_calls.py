@@ -129,7 +129,15 @@ async def _card(services: Services, thread: ThreadKey) -> dict[str, Any]:
     live = [found.message for found in (await worker.history.read(thread)).live]
     compaction = worker.agent.compaction
     settings = compaction.settings if compaction is not None else Settings()
-    return compaction_card(entry, live, settings, await worker.log.now())
+    choices = worker.operator.choices(thread)
+    return compaction_card(
+        entry,
+        live,
+        settings,
+        await worker.log.now(),
+        await choices.pins(thread.thread_id),
+        await choices.overrides(thread.thread_id),
+    )
 
 
 async def _call(request: Request, services: Services, thread: ThreadKey) -> Call:
