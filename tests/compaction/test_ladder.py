@@ -145,7 +145,7 @@ def test_a_failed_summary_is_told_from_one_that_was_skipped() -> None:
 
 def test_a_summary_that_was_asked_for_needs_no_trigger() -> None:
     """OPR5: nothing is shortened for it; a reason against it still holds."""
-    reading = Reading(given(talk(40, 60), 64_000))
+    reading = Reading(given(talk(90, 60), 32_000))
     asked = ask_summary(reading, EMPTY, aim_of(reading))
     assert asked.job is not None and asked.stages == ()
     held = ask_summary(reading, EMPTY, aim_of(reading, withheld="no_summariser"))
