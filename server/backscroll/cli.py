@@ -18,8 +18,7 @@ import click
 from pydantic import ValidationError
 
 from backscroll import __version__
-from backscroll.agent.agent import Agent
-from backscroll.agent.loader import load_agent
+from backscroll.agent.loader import Source, load_agent
 from backscroll.kernel.errors import BackscrollError
 from backscroll.runs.verify import Checked, verify_thread
 from backscroll.settings import Settings
@@ -100,7 +99,7 @@ def worker(listen_fd: int, ready_fd: int, parent: int) -> None:
     run_worker(_setup(settings, agent, settings.redis_url), listener, lambda: _tell(ready_fd))
 
 
-def _serve(settings: Settings, agent: Agent, listener: socket.socket, url: str) -> int:
+def _serve(settings: Settings, agent: Source, listener: socket.socket, url: str) -> int:
     """Run the workers in this process or in several; returns the exit status."""
     port = listener.getsockname()[1]
     announce = _announcer(settings.host, port, settings.workers)
@@ -161,7 +160,7 @@ def _check_host(host: str) -> None:
         )
 
 
-def _load(name: str) -> Agent:
+def _load(name: str) -> Source:
     try:
         return load_agent(DEMO if name == "demo" else name)
     except BackscrollError as error:
@@ -189,7 +188,7 @@ def _redis(settings: Settings) -> tuple[EmbeddedValkey | None, str]:
         raise click.ClickException(str(error)) from error
 
 
-def _setup(settings: Settings, agent: Agent, url: str) -> WorkerSetup:
+def _setup(settings: Settings, agent: Source, url: str) -> WorkerSetup:
     return WorkerSetup(agent=agent, redis_url=url, **_plain(settings))
 
 

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from backscroll.agent.loader import load_agent
+from backscroll.agent.loader import load_agent, opened
 from backscroll.kernel.errors import AgentImportError
 
 SOURCE = """
+from contextlib import asynccontextmanager
+
 from played_model import PlayedModel
 
 from backscroll.agent.agent import Agent
@@ -29,6 +31,16 @@ def wrong():
 
 async def later():
     return agent
+
+
+@asynccontextmanager
+async def block():
+    yield make()
+
+
+@asynccontextmanager
+async def wrong_block():
+    yield 7
 
 
 def breaks():
@@ -88,3 +100,14 @@ def test_says_why_not(folder: Path, name: str, reason: str) -> None:
         load_agent(name)
 
     assert caught.value.code == "agent_import"
+
+
+async def test_opens(folder: Path) -> None:
+    """An agent may come with what it needs, for as long as it is served."""
+    async with opened(load_agent("shop_pkg.app:block")) as made:
+        assert made.name == "made"
+    async with opened(load_agent("shop_pkg.app:agent")) as found:
+        assert found.name == "attribute"
+    with pytest.raises(AgentImportError, match="gives an Agent, it gave int"):
+        async with opened(load_agent("shop_pkg.app:wrong_block")):
+            pass

@@ -60,7 +60,10 @@ def test_what_becomes_of_the_settings() -> None:
         client_timeline="full",
     )
 
-    options, rules = module._worker_options(given), module._agent_rules(given)
+    options, rules = (
+        module._worker_options(given),
+        module._agent_rules(given, agent_of("x", tools=[add])),
+    )
     limits = module._limits(given)
 
     times = options.rules.times

@@ -6,6 +6,8 @@ import importlib
 import inspect
 import os
 import sys
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from backscroll.agent.agent import Agent
@@ -13,12 +15,28 @@ from backscroll.kernel.errors import AgentImportError
 
 DEFAULT = "agent"
 
+Source = Agent | AbstractAsyncContextManager[Agent]
+"""An agent, or an async context manager that gives one for as long as it is served."""
 
-def load_agent(name: str) -> Agent:
+
+@asynccontextmanager
+async def opened(source: Source) -> AsyncIterator[Agent]:
+    """Give the agent of a source, and what it needs, until the block is left."""
+    if isinstance(source, Agent):
+        yield source
+        return
+    async with source as agent:
+        if not isinstance(agent, Agent):
+            raise AgentImportError(f"expected a block that gives an Agent, it gave {_kind(agent)}")
+        yield agent
+
+
+def load_agent(name: str) -> Source:
     """Return the agent that `module:attribute` names; the attribute is `agent` if left out.
 
-    It is an Agent, or a function without parameters that returns one. Raises `agent_import`, which
-    names module, attribute, and what was found instead. Modules of the current folder are found.
+    It is an Agent, or a function without parameters that returns one or an async context manager of
+    one. Raises `agent_import`, which names module, attribute, and what was found instead. Modules
+    of the current folder are found.
     """
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
@@ -34,7 +52,7 @@ def load_agent(name: str) -> Agent:
     except Exception as error:
         reason = f"the function raised {_words(error)}"
         raise _wrong(module_name, attribute, reason) from error
-    if not isinstance(made, Agent):
+    if not isinstance(made, Agent | AbstractAsyncContextManager):
         reason = f"expected a function that returns an Agent, it returned {_kind(made)}"
         if inspect.iscoroutine(made):
             made.close()

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from backscroll.agent.agent import Agent
+from backscroll.agent.loader import Source, opened
 from backscroll.agui.checks import InputLimits
 from backscroll.agui.options import AgentRules, Timeline
 from backscroll.runs.registry import RunRules
@@ -23,7 +25,7 @@ from backscroll.web.serving import ServingOptions, make_server
 class WorkerSetup:
     """What a worker is told; each field but `agent` is the setting of that name."""
 
-    agent: Agent
+    agent: Source
     redis_url: str
     key_prefix: str = "bs"
     log_level: str = "info"
@@ -53,20 +55,18 @@ class WorkerSetup:
 
 def run_worker(setup: WorkerSetup, listener: socket.socket, on_ready: Callable[[], None]) -> None:
     """Serve on a listening socket until a signal; `on_ready` is called once requests are taken."""
-    opened: list[Worker] = []
+    workers: list[Worker] = []
 
     def ready(worker: Worker) -> None:
-        opened.append(worker)
+        workers.append(worker)
         on_ready()
 
     async def drain() -> None:
-        for worker in opened:
+        for worker in workers:
             await worker.registry.drain(setup.drain_s)
 
-    options = _worker_options(setup)
-    rules = _agent_rules(setup)
     app = build_app(
-        lambda: open_worker(setup.agent, rules, options),
+        lambda: _worker(setup),
         _limits(setup),
         OriginRules(frozenset(setup.allowed_hosts), frozenset(setup.allowed_origins)),
         ready,
@@ -81,6 +81,15 @@ def run_worker(setup: WorkerSetup, listener: socket.socket, on_ready: Callable[[
     server = make_server(app, serving, drain)
     with asyncio.Runner(loop_factory=_loop()) as runner:
         runner.run(server.serve(sockets=[listener]))
+
+
+@asynccontextmanager
+async def _worker(setup: WorkerSetup) -> AsyncIterator[Worker]:
+    """Open the agent, which may bring servers and files of its own, and the worker around it."""
+    async with opened(setup.agent) as agent:
+        rules = _agent_rules(setup, agent)
+        async with open_worker(agent, rules, _worker_options(setup)) as worker:
+            yield worker
 
 
 def _loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -100,10 +109,10 @@ def _worker_options(setup: WorkerSetup) -> WorkerOptions:
     return WorkerOptions(setup.redis_url, setup.key_prefix, rules)
 
 
-def _agent_rules(setup: WorkerSetup) -> AgentRules:
+def _agent_rules(setup: WorkerSetup, agent: Agent) -> AgentRules:
     return AgentRules(
-        name=setup.agent.name,
-        tool_names=frozenset(setup.agent.client.tools.names()),
+        name=agent.name,
+        tool_names=frozenset(agent.client.tools.names()),
         timeline=setup.client_timeline,
         show_reasoning=setup.show_reasoning,
         result_chars=setup.client_result_chars,
