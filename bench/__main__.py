@@ -1,4 +1,4 @@
-"""Run the benches of delivery and of the wire, and compare their ratios with the committed ones.
+"""Run the benches, and compare their ratios with the committed ones.
 
 Ratios come from one run on one machine, so they can be compared where seconds cannot. A ratio that
 has grown by more than half is pointed out; nothing fails, because a loaded machine is no fault.
@@ -18,7 +18,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 BASELINE = HERE / "baseline.json"
-BENCHES = ("delivery", "wire")
+BENCHES = ("delivery", "tool_search", "wire")
 GROWN = 1.5
 
 
