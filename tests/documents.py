@@ -19,6 +19,11 @@ class Block:
     line: int
     code: str
 
+    @property
+    def file(self) -> str | None:
+        """The file that the block is, if a word behind its language names one."""
+        return next((word for word in self.words if "." in word), None)
+
 
 def blocks(path: Path) -> Iterator[Block]:
     """Yield the fenced blocks of a document in order."""
@@ -30,10 +35,20 @@ def blocks(path: Path) -> Iterator[Block]:
 
 
 def program(path: Path, language: str = "python") -> str:
-    """Join the blocks of one language into a program whose lines keep their numbers."""
+    """Join the blocks of one language into a program whose lines keep their numbers.
+
+    Blocks that are files of their own are no part of it.
+    """
     lines: list[str] = []
     for block in blocks(path):
-        if block.language == language:
+        if block.language == language and block.file is None:
             lines += [""] * (block.line - 1 - len(lines))
             lines += block.code.splitlines()
     return "\n".join(lines) + "\n" if lines else ""
+
+
+def save_files(path: Path, folder: Path) -> None:
+    """Write the blocks of a document that are files into a folder."""
+    for block in blocks(path):
+        if block.file is not None:
+            (folder / block.file).write_text(block.code, encoding="utf-8")

@@ -1,6 +1,7 @@
 """Every example in README, docs/ and examples/ runs as it is printed.
 
-Blocks of one language in one document are one program. A server with the demo agent runs beside
+Blocks of one language in one document are one program; a block with the name of a file behind its
+language is that file, beside the program. A server with the demo agent runs beside
 them; where a document says port 8000, the program gets the port of that server. OPENAI_BASE_URL
 names a scripted model that always gives the same answer.
 """
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from documents import blocks, program
+from documents import blocks, program, save_files
 from needs import needs
 from processes import ROOT, ServerProcess
 from provider_script import Reply
@@ -79,6 +80,7 @@ def test_python_of_documents(
     path: Path, server: ServerProcess, env: dict[str, str], tmp_path: Path
 ) -> None:
     """The Python of a document runs from top to bottom."""
+    save_files(path, tmp_path)
     (tmp_path / "program.py").write_text(placed(program(path), server), encoding="utf-8")
 
     run([sys.executable, "program.py"], "", tmp_path, env)
@@ -108,6 +110,7 @@ def test_saved_agents_are_served(
     text = path.read_text(encoding="utf-8")
     place = text.count("\n", 0, text.index(f"Save this as `{module}.py`"))
     block = next(block for block in blocks(path) if block.line > place)
+    save_files(path, tmp_path)
     (tmp_path / f"{module}.py").write_text(block.code, encoding="utf-8")
     message = {"id": "u1", "role": "user", "content": "Is A-1042 paid?"}
     body = {"threadId": "t", "runId": "r", "messages": [message], "tools": [], "context": []}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from documents import blocks, program
+from documents import blocks, program, save_files
 
 DOCUMENT = """# Title
 
@@ -51,3 +51,14 @@ def test_program_keeps_line_numbers(document: Path) -> None:
 def test_no_program_in_another_language(document: Path) -> None:
     """A document without blocks of a language has no program in it."""
     assert program(document, "js") == ""
+
+
+def test_files_beside_the_program(document: Path, tmp_path: Path) -> None:
+    """A block with the name of a file is saved under it, and is no part of the program."""
+    code = "```python clock.py\nthird = 3\n```\n"
+    document.write_text(DOCUMENT + code, encoding="utf-8")
+
+    save_files(document, tmp_path)
+
+    assert (tmp_path / "clock.py").read_text(encoding="utf-8") == "third = 3\n"
+    assert "third" not in program(document)
