@@ -95,7 +95,7 @@ async def test_appending_messages_changes_nothing_that_is_kept() -> None:
 
 
 async def test_two_branches_cost_no_call_once_both_are_known() -> None:
-    """STO7: switching to and fro."""
+    """STO7: switching back and forth."""
     found = talk_with()
     other = [*LONG[:8], u(999, "another way"), *LONG[9:]]
     for history in (LONG, other, LONG, other):
