@@ -37,9 +37,12 @@ export class AguiClient {
   #tries = 0;
   #timer = 0;
 
-  /** @param {{threadId: string, agent?: string | null, changed: () => void, refused: (error: any, sent: Sending | null) => void}} options */
-  constructor({threadId, agent = null, changed, refused}) {
-    Object.assign(this, {threadId, agent, changed, refused});
+  /**
+   * @param {{threadId: string, agent?: string | null, changed: () => void, answered: (notice: any) => void,
+   *   refused: (error: any, sent: Sending | null) => void}} options
+   */
+  constructor({threadId, agent = null, changed, answered, refused}) {
+    Object.assign(this, {threadId, agent, changed, answered, refused});
   }
 
   /** Watch the thread, and again whenever the connection ends. */
@@ -72,6 +75,13 @@ export class AguiClient {
   /** Have the last user message answered again. @param {string} id @param {string} text */
   answerAgain(id, text) {
     this.#request({id, runId: newId('r'), text});
+  }
+
+  /** Answer a question; false when there is no connection. @param {{interruptId: string, status: string, payload?: any}} answer */
+  answer(answer) {
+    if (this.#socket?.readyState !== WebSocket.OPEN) return false;
+    this.#socket.send(JSON.stringify({type: 'answer', threadId: this.threadId, ...answer}));
+    return true;
   }
 
   /** Ask the run to stop; its end is told by the log. */
@@ -112,6 +122,8 @@ export class AguiClient {
     if (frame.chunk) {
       this.conversation.apply(frame.chunk, true);
       this.cursor = frame.id;
+    } else if (frame.type === 'answered') {
+      this.answered(frame);
     } else if (frame.type === 'refusal') {
       this.#refusal(frame.error, frame.runId);
     } else if (/^[A-Z]/.test(frame.type ?? '')) {

@@ -3,9 +3,13 @@
 import {body, bytes, clip, count, name, plural} from './format.js';
 import {button, h, replace, say} from './h.js';
 import {jsonTree} from './json_tree.js';
+import {QuestionCard} from './question_card.js';
 
 /** @typedef {import('./conversation.js').Item} Item */
-/** @typedef {{timeline: (item: Item) => string, context: (item: Item) => string | null}} Links */
+/**
+ * @typedef {{timeline: (item: Item) => string, context: (item: Item) => string | null,
+ *   question: (call: import('./conversation.js').Call) => import('./question_card.js').Asked | null}} Links
+ */
 
 const RESULT = 2000;
 
@@ -72,7 +76,7 @@ const SHOW = {
         calls.set(call.id, new CallCard());
         cards.append(calls.get(call.id).element);
       }
-      calls.get(call.id).show(call);
+      calls.get(call.id).show(call, links.question(call));
     }
     const context = links.context(item);
     replace(foot, item.incomplete && h('span', {class: 'flag', data: {flag: 'incomplete'}}, 'incomplete'),
@@ -115,15 +119,21 @@ class CallCard {
   #argsText = new GrowingText();
   #tree = false;
   #shownResult;
+  #question = null;
   element = h('section', {class: 'tool-card'}, h('div', {class: 'tool-head'}, this.#name, this.#state), this.#args, this.#result);
 
-  show(call) {
+  show(call, asked) {
     this.element.setAttribute('aria-label', `Tool call ${name(call.name, 80)}, ${call.state}`);
     this.element.dataset.state = call.state;
     say(this.#name, name(call.name, 80));
     say(this.#state, call.state);
     this.#showArgs(call);
     if (call.result !== undefined && call.result !== this.#shownResult) this.#showResult(call.result);
+    if (asked && !this.#question) {
+      this.#question = new QuestionCard();
+      this.#result.before(this.#question.element);
+    }
+    this.#question?.show(call.name, asked);
   }
 
   #showArgs({args, state}) {

@@ -1,7 +1,8 @@
 /** A conversation as a client builds it from AG-UI events. No DOM, no socket. */
 
 /**
- * @typedef {{id: string, name: string, args: string, state: string, result?: string, error?: string}} Call
+ * @typedef {{kind: string, message: string, input?: object, expires?: string}} Ask
+ * @typedef {{id: string, name: string, args: string, state: string, result?: string, error?: string, ask?: Ask}} Call
  * @typedef {{id: string, kind: 'user' | 'assistant' | 'reasoning' | 'activity' | 'line' | 'end', text: string,
  *   open?: boolean, incomplete?: boolean, calls?: Call[], type?: string, value?: any, status?: string,
  *   code?: string, run?: string}} Item
@@ -94,6 +95,7 @@ export class Conversation {
   RUN_FINISHED({runId, outcome, metadata}) {
     const last = metadata?.backscroll?.last_run;
     const waits = outcome?.type === 'interrupt' || outcome?.pendingToolCallIds?.length > 0;
+    this.#ask(outcome);
     const status = last?.status ?? (outcome?.type === 'cancelled' ? 'cancelled' : waits ? 'waiting for an answer' : 'finished');
     this.#settle(waits || status === 'finished' ? 'waiting' : 'stopped');
     const told = this.#prelude && !last && !waits;
@@ -157,7 +159,7 @@ export class Conversation {
   }
 
   TOOL_CALL_RESULT({toolCallId, content, metadata}) {
-    this.#changeCall(toolCallId, (call) => Object.assign(call, {state: stateOf(metadata?.backscroll?.outcome), result: textOf(content)}));
+    this.#changeCall(toolCallId, (call) => Object.assign(call, {state: stateOf(metadata?.backscroll?.outcome), result: textOf(content), ask: undefined}));
   }
 
   ACTIVITY_SNAPSHOT({messageId, activityType, content}) {
@@ -199,6 +201,20 @@ export class Conversation {
     this.changed.add(held.item.id);
   }
 
+  /** What people are asked about calls, now that a run has ended. */
+  #ask(outcome) {
+    const asked = new Map();
+    for (const {id, toolCallId, message, expiresAt, metadata} of outcome?.interrupts ?? []) {
+      asked.set(toolCallId ?? id, {kind: metadata?.kind ?? 'approval', message: message ?? '', input: metadata?.input, expires: expiresAt});
+    }
+    for (const id of outcome?.pendingToolCallIds ?? []) asked.set(id, {kind: 'client', message: ''});
+    for (const [id, {item, call}] of this.#calls) {
+      if (!asked.has(id) && !call.ask) continue;
+      call.ask = asked.get(id);
+      this.changed.add(item.id);
+    }
+  }
+
   /** Calls that have no result when a run ends. */
   #settle(state) {
     for (const {item, call} of this.#calls.values()) {
@@ -211,7 +227,7 @@ export class Conversation {
   /** A whole message, of a snapshot or of what a run brought. */
   #message({id, role, content, toolCalls = [], toolCallId, error, activityType, metadata}) {
     if (role === 'tool') {
-      this.#changeCall(toolCallId, (call) => Object.assign(call, {state: stateOf(error), result: textOf(content)}));
+      this.#changeCall(toolCallId, (call) => Object.assign(call, {state: stateOf(error), result: textOf(content), ask: undefined}));
     } else if (role === 'activity') {
       this.ACTIVITY_SNAPSHOT({messageId: id, activityType, content});
     } else if (role === 'reasoning') {

@@ -42,6 +42,8 @@ export class Feed {
   #socket = null; #tries = 0; #timer = 0; #closed = false;
   #thread = null;                 // ThreadListener
   #heads = new Set();
+  #questions = new Set();
+  #wholeNext = false;             // the first list of a subscription is all that is open
   #watchers = new Set();
   /** @type {FeedState} */
   state = {
@@ -87,6 +89,24 @@ export class Feed {
     };
   }
 
+  /**
+   * Receive questions: first all that are open (`whole`), then those asked or decided.
+   * @param {(questions: object[], whole: boolean) => void} listener @returns {() => void}
+   */
+  questions(listener) {
+    this.#questions.add(listener);
+    if (this.#questions.size === 1) this.#askQuestions();
+    return () => {
+      this.#questions.delete(listener);
+      if (!this.#questions.size) this.#send({unsubscribe: {questions: true}});
+    };
+  }
+
+  #askQuestions() {
+    this.#wholeNext = true;
+    this.#send({subscribe: {questions: true}});
+  }
+
   #leave() {
     if (!this.#thread) return;
     this.#send({unsubscribe: {thread: this.state.thread}});
@@ -116,6 +136,7 @@ export class Feed {
     this.#tries = 0;
     Object.assign(this.state, {link: 'open', since: Date.now()});
     if (this.#heads.size) this.#send({subscribe: {threads: true}});
+    if (this.#questions.size) this.#askQuestions();
     if (this.#thread) this.#send({subscribe: this.#wanted()});
     this.#tell();
     if (again) this.#thread?.reconnected?.();
@@ -139,6 +160,11 @@ export class Feed {
   #received(frame) {
     if (frame.threads || frame.gone) {
       for (const listener of this.#heads) listener(frame.threads ?? [], frame.gone ?? []);
+    }
+    if (frame.questions) {
+      const whole = this.#wholeNext;
+      this.#wholeNext = false;
+      for (const listener of this.#questions) listener(frame.questions, whole);
     }
     if (frame.thread === undefined || frame.thread !== this.state.thread) return;
     if (frame.resync) this.#resync(frame.resync);

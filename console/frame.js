@@ -2,7 +2,7 @@
 
 import {badge} from './badge.js';
 import {button, h, replace, say} from './h.js';
-import {name} from './format.js';
+import {count, name} from './format.js';
 import {keyFor} from './keys.js';
 import {TABS, address, ownerAndId} from './route.js';
 import './status.js';
@@ -21,6 +21,7 @@ export class Frame extends HTMLElement {
   #badge = h('span', {class: 'badge', data: {tone: 'quiet'}}, 'connecting');
   #reload = button('reload', () => this.onReload?.(), {class: 'quiet', hidden: true});
   #worker = h('span', {class: 'worker', hidden: true});
+  #questions = h('a', {class: 'quiet button waiting', hidden: true});
   #tabs = h('nav', {class: 'tabs', 'aria-label': 'Thread'});
   #strip = h('div', {class: 'strip', role: 'region', 'aria-label': 'Pages and controls'}, this.#tabs, this.tools);
   #feed = null;
@@ -42,6 +43,7 @@ export class Frame extends HTMLElement {
         this.#crumbs,
         h('div', {class: 'connection'}, this.#badge, this.#reload, this.#worker),
         h('div', {class: 'header-end'},
+          this.#questions,
           h('a', {class: 'quiet button', href: address('system')}, 'System'),
           h('a', {class: 'quiet button', href: address('chat')}, 'Try it'),
           hint('Search', 'search'), hint('Keys', 'help'), act('Theme', 'theme'))),
@@ -106,6 +108,13 @@ export class Frame extends HTMLElement {
     this.#badge.dataset.tone = tone;
     say(this.#badge, text);
     this.#reload.hidden = !reload;
+  }
+
+  /** Say how many questions wait for somebody. @param {number} open @param {boolean} stale the list cannot be refreshed */
+  questions(open, stale) {
+    this.#questions.hidden = !open;
+    this.#questions.setAttribute('href', address('threads', {}, {has: 'questions'}));
+    say(this.#questions, `${count(open)} waiting${stale ? ' · cannot refresh' : ''}`);
   }
 
   #skip(event) {

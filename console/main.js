@@ -37,6 +37,7 @@ export class App {
   head = null;
   #page = null;
   #shown = '';
+  #open = new Set();             // questions that wait, by thread and id
 
   /** Build the frame, connect, show the page. */
   start() {
@@ -44,8 +45,9 @@ export class App {
     this.frame.build((action) => this.perform(action));
     document.body.append(this.frame);
     this.feed.open();
-    this.feed.watch((state) => this.frame.feed(state));
+    this.feed.watch((state) => this.#linked(state));
     this.feed.heads((heads) => this.#heads(heads));
+    this.feed.questions((questions, whole) => this.#asked(questions, whole));
     listen((action) => this.perform(action), signal);
     addEventListener('popstate', () => this.#show());
     document.addEventListener('click', (event) => this.#clicked(event));
@@ -133,6 +135,20 @@ export class App {
     this.#page?.headChanged?.(this.head);
   }
 
+  #linked(state) {
+    this.frame.feed(state);
+    this.frame.questions(this.#open.size, state.link !== 'open');
+  }
+
+  #asked(questions, whole) {
+    if (whole) this.#open.clear();
+    for (const {thread, interrupt_id: id, decision} of questions) {
+      if (decision) this.#open.delete(`${thread} ${id}`);
+      else this.#open.add(`${thread} ${id}`);
+    }
+    this.frame.questions(this.#open.size, false);
+  }
+
   async #show() {
     const route = parse(location.pathname, location.search);
     if (route.page === 'thread') {
@@ -147,10 +163,10 @@ export class App {
     this.frame.where(route, this.head);
     const key = `${route.page} ${route.thread ?? ''}`;
     if (key === this.#shown && this.#page) this.#page.change(route);
-    else await this.#open(route, key);
+    else await this.#turnTo(route, key);
   }
 
-  async #open(route, key) {
+  async #turnTo(route, key) {
     this.#shown = key;
     const of = route.thread ? `${name(ownerAndId(route.thread).id, 60)} · ` : '';
     document.title = `${of}${TITLES[route.page] ?? 'Not found'} · Backscroll`;

@@ -7,6 +7,7 @@ import {count, name, plural} from '../format.js';
 import {button, h, perFrame, replace, say} from '../h.js';
 import '../live_rows.js';
 import {address, keyOf, ownerAndId} from '../route.js';
+import {ThreadQuestions} from '../thread_questions.js';
 
 const SHOWN = 100;
 const TWICE_MS = 1000;
@@ -15,6 +16,7 @@ const TWICE_MS = 1000;
 class ChatPage extends HTMLElement {
   #app;
   #client = null;
+  #questions = null;
   #key = null;                   // thread key, once there is a thread
   #calls = new Map();            // message id -> call number
   #elements = new Map();         // item id -> element
@@ -56,6 +58,7 @@ class ChatPage extends HTMLElement {
 
   disconnectedCallback() {
     this.#client?.close();
+    this.#questions?.close();
   }
 
   /** Nothing in the address but the thread. */
@@ -89,7 +92,10 @@ class ChatPage extends HTMLElement {
       return;
     }
     const agent = this.#agent.options.length > 1 ? this.#agent.value : null;
-    this.#client = new AguiClient({threadId: id, agent, changed: () => this.#draw(), refused: (error, sent) => this.#refused(error, sent)});
+    this.#client = new AguiClient({
+      threadId: id, agent, changed: () => this.#draw(), refused: (error, sent) => this.#refused(error, sent), answered: (notice) => this.#questions.answered(notice),
+    });
+    this.#questions = new ThreadQuestions({key, feed: this.#app.feed, send: (answer) => this.#client.answer(answer), changed: () => this.#questionsChanged()});
     this.#client.open();
   }
 
@@ -119,7 +125,16 @@ class ChatPage extends HTMLElement {
     if (last) this.#client.answerAgain(last.id, last.text);
   }
 
+  /** Cards that somebody is asked about look different now. */
+  #questionsChanged() {
+    for (const item of this.#client.conversation.items) {
+      if (item.calls?.some((call) => this.#questions.of(call))) this.#client.conversation.changed.add(item.id);
+    }
+    this.#draw();
+  }
+
   #refused(error, sent) {
+    if (this.#questions.refused(error)) return;
     if (sent && !this.#field.value) this.#field.value = sent.text;
     const run = error.details?.runId ? ` The text stays here; send it again when run ${name(error.details.runId, 60)} has ended.` : '';
     replace(this.#problem, h('code', null, name(error.code, 60)), ` ${name(error.message, 500)}${run}`);
@@ -178,6 +193,7 @@ class ChatPage extends HTMLElement {
   #place(items, {conversation}) {
     const links = {
       timeline: (item) => address('timeline', {thread: this.#key}, {m: item.id}),
+      question: (call) => this.#questions.of(call),
       context: (item) => (this.#calls.has(item.id) ? address('context', {thread: this.#key}, {call: this.#calls.get(item.id), m: item.id}) : null),
     };
     const old = this.#elements;
