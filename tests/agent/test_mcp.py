@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from backscroll.agent.answers import Approve
 from backscroll.agent.mcp import mcp_tools
 from backscroll.kernel.client import ChatClient
 from backscroll.kernel.content import FilePart, TextPart
-from backscroll.kernel.errors import AssemblyError, ToolError
+from backscroll.kernel.errors import AssemblyError, BackscrollError, ToolError
 from backscroll.kernel.request import ToolResponse
 from mcp_servers import PROGRAM, McpProcess, old_server
 from played_model import call, calls
@@ -125,16 +124,11 @@ async def test_servers_and_tools_that_are_not_there() -> None:
                 pass
 
 
-def test_without_the_package() -> None:
-    """Without the extra a sentence says what to install; importing works."""
-    code = (
-        "import asyncio, sys; sys.modules['mcp'] = None\n"
-        "from backscroll.agent.mcp import mcp_tools\n"
-        "async def main():\n"
-        "    async with mcp_tools(command=['x']): pass\n"
-        "asyncio.run(main())"
-    )
+async def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the extra a sentence says what to install."""
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    monkeypatch.delitem(sys.modules, "backscroll.agent.mcp_link", raising=False)
 
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=15)
-
-    assert "MCP tools need the extra `mcp`" in done.stderr
+    with pytest.raises(BackscrollError, match="MCP tools need the extra `mcp`"):
+        async with mcp_tools(command=["x"]):
+            pass

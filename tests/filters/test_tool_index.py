@@ -34,7 +34,7 @@ def index(tools: dict[str, str]) -> KeywordIndex:
     ],
 )
 def test_chinese_and_english(query: str, first: str) -> None:
-    """TS1: the right tool comes first."""
+    """TS1, i18n-02: the right tool comes first."""
     assert index(SHOP).search(query, 5)[0] == first
 
 
