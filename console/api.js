@@ -1,4 +1,4 @@
-/** The operator API: reads with one error shape. */
+/** The operator API: reads and actions with one error shape. */
 
 import {segment} from './route.js';
 
@@ -33,12 +33,23 @@ export function withQuery(path, params) {
  * @param {string} path below /console/api @param {{signal?: AbortSignal}} [options] @returns {Promise<any>}
  */
 export async function get(path, {signal} = {}) {
+  return call(path, {headers: {Accept: 'application/json'}}, signal);
+}
+
+/**
+ * Change something through the operator API. Throws ApiError.
+ * @param {string} method @param {string} path below /console/api @param {object} [body] @returns {Promise<any>}
+ */
+export async function send(method, path, body) {
+  const headers = {Accept: 'application/json', ...(body && {'Content-Type': 'application/json'})};
+  return call(path, {method, headers, ...(body && {body: JSON.stringify(body)})});
+}
+
+async function call(path, options, signal) {
   const timeout = AbortSignal.timeout(TIMEOUT_MS);
   let response;
   try {
-    response = await fetch(`/console/api${path}`, {
-      signal: signal ? AbortSignal.any([signal, timeout]) : timeout, headers: {Accept: 'application/json'},
-    });
+    response = await fetch(`/console/api${path}`, {...options, signal: signal ? AbortSignal.any([signal, timeout]) : timeout});
   } catch (error) {
     if (signal?.aborted) throw error;
     const message = timeout.aborted ? 'The server did not answer within 30 s.' : 'The server cannot be reached.';

@@ -75,6 +75,8 @@ export class CompactionPane extends HTMLElement {
       fact('result', h('span', {class: one.result === 'failed' ? 'error' : null}, one.result), one.reason ? `: ${name(one.reason, 300)}` : ''),
       one.call !== undefined && fact('call', h('a', {href: address('context', {thread}, {call: one.call, attempt: one.attempt})}, `call ${count(one.call)} in Context`), one.attempt > 1 ? ` · attempt ${one.attempt}` : ''),
       fact('trigger', name(one.trigger, 40), one.because ? ` · ${name(one.because, 120)}` : ''),
+      one.by && fact('asked for by', name(one.by, 80)),
+      one.focus && fact('focus', name(one.focus, 300)),
       fact('tokens', tokensLabel(one) || 'not recorded'),
       (one.stages ?? []).map((stage) => fact(`stage ${name(stage.stage ?? stage, 20)}`, stageWords(stage))),
       one.covers && fact('covers', `messages ${count(one.covers[0])}–${count(one.covers[1])}`),

@@ -41,7 +41,7 @@ export class CompactionRow extends HTMLElement {
     say(cells.time, row.time ? clock(row.time) : '');
     cells.time.title = row.time ? moment(row.time) : '';
     say(cells.call, row.call === undefined ? '' : `${count(row.call)}${row.attempt > 1 ? ` · attempt ${row.attempt}` : ''}`);
-    say(cells.trigger, name(row.trigger, 20) + (row.ratio ? ` ${count(row.ratio * 100)} %` : ''));
+    say(cells.trigger, name(row.action && row.action !== 'compact' ? `${row.trigger} · ${row.action}` : row.trigger, 30) + (row.ratio ? ` ${count(row.ratio * 100)} %` : ''));
     say(cells.stages, (row.stages ?? []).map((stage) => name(stage.stage ?? stage, 20)).join(' · '));
     say(cells.messages, row.before && row.after ? `${count(row.before.messages)} → ${count(row.after.messages)}` : '');
     say(cells.tokens, tokensLabel(row));

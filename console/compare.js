@@ -1,5 +1,7 @@
 /** The detail pane of Context: one message, stored beside sent, with the reason in one sentence. */
 
+import {get, threadPath} from './api.js';
+import {pinButton} from './compaction_actions.js';
 import {fateBadge} from './context_row.js';
 import {difference, differenceView} from './differ.js';
 import {FATES, reasonOf} from './fates.js';
@@ -17,15 +19,16 @@ export class ComparePane extends HTMLElement {
   #showing = 0;
   #value = null;
   #actions;
+  #pin = h('span', {class: 'pin'});
 
-  /** @param {{close: () => void, copy: (text: string, said: string) => void}} actions */
+  /** @param {{close: () => void, copy: (text: string, said: string) => void, say: (said: string) => void}} actions */
   build(actions) {
     this.#actions = actions;
     this.className = 'detail';
     this.setAttribute('role', 'complementary');
     this.setAttribute('aria-label', 'Details');
     this.append(
-      h('div', {class: 'detail-head'}, this.#title,
+      h('div', {class: 'detail-head'}, this.#title, this.#pin,
         button('Copy JSON', () => this.copyJson()), button('Copy link', () => actions.copy(location.href, 'Link copied')),
         button('Close', actions.close)),
       this.#content, splitter(this));
@@ -52,6 +55,7 @@ export class ComparePane extends HTMLElement {
     const mine = this.#showing;
     const fold = left && left.kind !== 'message';
     this.#title.textContent = titleOf(left, right);
+    replace(this.#pin);
     if (!this.#content.firstChild) replace(this.#content, loading('the message'));
     try {
       const [stored, sent, decision] = await Promise.all([
@@ -61,11 +65,23 @@ export class ComparePane extends HTMLElement {
       this.#value = {fate: (left ?? right).fate, stored, sent};
       replace(this.#content, ...parts(model, {left, right, stored, sent, changed, decision}));
       this.#content.scrollTop = 0;
+      const id = !fold && left ? model.head(left.position)?.id : undefined;
+      if (id) await this.#showPin(model.thread, id, () => mine === this.#showing);
     } catch (error) {
       if (error.name !== 'AbortError' && mine === this.#showing) {
         replace(this.#content, failed('The message', error, () => this.show(model, left, right)));
       }
     }
+  }
+
+  /** The button that keeps this message in every later view, or lets it go. */
+  async #showPin(thread, id, isWanted) {
+    const {card} = await get(threadPath(thread, '/compactions'));
+    if (!isWanted()) return;
+    replace(this.#pin, pinButton(thread, id, new Set(card.pins ?? []), (said) => {
+      this.#actions.say(said);
+      this.#showPin(thread, id, isWanted);
+    }));
   }
 }
 

@@ -1,6 +1,7 @@
 /** Compactions: what was decided, what did the summary say? */
 
 import {get, threadPath} from '../api.js';
+import {compactionButtons} from '../compaction_actions.js';
 import {COLUMNS} from '../compaction_row.js';
 import '../compaction_detail.js';
 import {ago, bytes, count, moment, name, plural} from '../format.js';
@@ -123,7 +124,15 @@ class CompactionsPage extends HTMLElement {
       cache?.made && fact('made', h('span', {title: moment(cache.made)}, ago(cache.made, Date.now()))),
       card.bytes !== undefined && fact('size', bytes(card.bytes)),
       card.expires && fact('expires', moment(card.expires).split(' · ')[0]),
-      fact('failures', breaker)));
+      card.pins?.length > 0 && fact('pins', count(card.pins.length)),
+      card.settings && fact('of this thread', Object.entries(card.settings).map(([key, value]) => `${name(key, 40)} ${value}`).join(', ')),
+      fact('failures', breaker)),
+    h('div', {class: 'card-actions'}, compactionButtons(this.#app.route.thread, card, (said) => this.#acted(said))));
+  }
+
+  #acted(said) {
+    this.#app.frame.status.announce(said);
+    this.#load();
   }
 
   #showSelected() {

@@ -36,7 +36,7 @@ class ContextPage extends HTMLElement {
     this.append(h('h1', {class: 'unseen'}, 'Context'), this.#strip, this.#banner,
       h('div', {class: 'split'}, this.#place, this.#detail));
     this.#lists.build((left, right, how) => this.#picked(left, right, how), h('label', {class: 'search'}, h('span', {class: 'unseen'}, 'Search'), this.#search));
-    this.#detail.build({close: () => app.params({m: null}), copy: (text, said) => app.copy(text, said)});
+    this.#detail.build({close: () => app.params({m: null}), copy: (text, said) => app.copy(text, said), say: (said) => app.frame.status.announce(said)});
     this.#model = new ContextModel(route.thread, () => this.#lists.refresh(), (error) => this.#stale(error));
     this.#stopFeed = app.feed.thread(route.thread, null, {
       entries: (entries) => this.#live(entries), resync: () => this.#load(), reconnected: () => this.#load(),
