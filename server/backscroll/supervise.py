@@ -156,11 +156,11 @@ def end_with_parent(parent: int, platform: str = sys.platform) -> None:
     """Have this process end when its parent dies; leave at once if it already has."""
     if platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-    else:
-        # Elsewhere the system does not tell, so a thread of its own looks.
-        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
     if os.getppid() != parent:
         sys.exit(1)
+    if platform != "linux":
+        # Elsewhere the system does not tell, so a thread of its own looks.
+        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
 
 
 def _watch(parent: int) -> None:
