@@ -15,7 +15,7 @@ What belongs to a thread lives as long as it does, unless the table says otherwi
 | `bs:{T}:run` | string | what a takeover needs; until the run ends | `start`, `finish` |
 | `bs:{T}:state` | string | shared state | `start`, `append` |
 | `bs:{T}:pause` | hash | see below | `start`, `finish`, `decide`, pause store |
-| `bs:{T}:compaction` | hash | gen, entry, failures, opened | compaction store |
+| `bs:{T}:compaction` | hash | gen, entry, failures, opened, overrides, `pin:<id>` | compaction |
 | `bs:{T}:compaction:lease` | string | who makes a summary; until it expires | compaction store |
 | `bs:{T}:bell` | channel | what was appended, which run shall stop | log scripts, `stop` |
 
