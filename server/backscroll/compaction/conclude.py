@@ -77,6 +77,7 @@ def _decided(finished: Plan, reading: Reading, done: Climb) -> Plan:
         trigger=finished.trigger,
         reaction=reaction,
         made=made,
+        adopted=finished.adopted,
     )
     blobs = dict(summary_facts(made)[1]) if made is not None else {}
     cache = done.view.layout.cache

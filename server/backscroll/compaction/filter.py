@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from backscroll.compaction.actions import Actions
+from backscroll.compaction.ahead import Ahead
 from backscroll.compaction.call_state import CallStates
 from backscroll.compaction.decision import CompactionFinished
 from backscroll.compaction.facts import FactReader
@@ -45,12 +46,13 @@ from backscroll.kernel.ports import Clock, Ids, RandomIds, SystemClock
 from backscroll.kernel.request import ChatRequest, ChatResponse, Note, ViewPlanned
 
 
-class Compaction(Actions, Filter):
+class Compaction(Actions, Ahead, Filter):
     """Makes every request fit its model's window; the stored history is never changed.
 
     `summariser`: "own" for the model of the call, another model, a Summariser, or None. `numbers`
     are those of `Settings`; a wrong one raises `invalid_option`. Stores left None are in the
     process. `write_back` is called after each fresh summary; only with it is a history changed.
+    `background` asks the host for summaries between runs, ahead of need.
     """
 
     name = "compaction"
@@ -65,13 +67,14 @@ class Compaction(Actions, Filter):
         counter: TokenCounter | None = None,
         exclude_tools: Collection[str] = (),
         write_back: WriteBack | None = None,
+        background: bool = False,
         enabled: bool = True,
         texts: CompactionTexts | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
         **numbers: Any,
     ) -> None:
-        self.enabled = enabled
+        self.enabled, self.background = enabled, background
         self._write_back = write_back
         self.settings = _settings(numbers)
         self.texts = texts or CompactionTexts()

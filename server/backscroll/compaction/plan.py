@@ -9,11 +9,10 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable
-from typing import Any
 
+from backscroll.compaction.adopt import adopted
 from backscroll.compaction.conclude import conclude
 from backscroll.compaction.decision import Amount, Decision, Stage
-from backscroll.compaction.facts import first_user
 from backscroll.compaction.forced import (
     goal_after,
     healed,
@@ -24,13 +23,13 @@ from backscroll.compaction.forced import (
 )
 from backscroll.compaction.ladder import Aim, ask_summary, climb, finish, without_summary
 from backscroll.compaction.material import SummaryJob
+from backscroll.compaction.new_cache import new_cache
 from backscroll.compaction.plan_value import Plan
 from backscroll.compaction.reading import PlanInput, Reading
 from backscroll.compaction.reasons import Warned
 from backscroll.compaction.report import Made
-from backscroll.compaction.store import Cache, CompactionEntry, with_ring
+from backscroll.compaction.store import CompactionEntry, with_ring
 from backscroll.compaction.summary_run import SummaryOutcome
-from backscroll.compaction.summary_text import join_summary
 from backscroll.kernel.errors import Never, Refusal
 
 __all__ = ["Plan", "PlanInput", "force", "plan", "settle"]
@@ -79,6 +78,8 @@ def _climbed(start: Plan, aim: Aim) -> Plan:
     """Climb the ladder up to the summary, if one is wanted, else to its end."""
     assert start.reading is not None
     state = climb(start.reading, start.entry, aim)
+    if state.view.tokens > aim.goal:
+        start, state = adopted(start, start.reading, aim, state)
     if state.job is None:
         return conclude(start, finish(state, aim))
     return dataclasses.replace(start, view=state.view.messages, state=state, aim=aim, job=state.job)
@@ -107,30 +108,13 @@ def _with_summary(
     planned: Plan, reading: Reading, job: SummaryJob, outcome: SummaryOutcome
 ) -> tuple[CompactionEntry, Made]:
     """Return the entry with the new cache, the former one in its ring."""
-    means, limits, entry = planned.given.means, reading.limits, planned.entry
-    room = min(limits.facts_max, max(limits.block_max - means.sizes.text(outcome.core), 0))
-    facts, cut = job.facts, outcome.cut
-    if cut != job.cut or facts.tokens > room:
-        goal = first_user(reading.history)
-        at = goal if goal is not None and goal < cut else None
-        facts = means.facts.block(reading.history[:cut], reading.refs[:cut], room, at)
+    entry, chosen = planned.entry, planned.given.manual or None
     former = planned.state.choice.layout.cache if planned.state is not None else None
-    told: dict[str, Any] = {
-        "kind": outcome.kind,
-        "model": outcome.model,
-        "at": outcome.made_ms,
-        "chosen": planned.given.manual or None,
-    }
-    cache = Cache(
-        cut,
-        reading.hashes[cut],
-        join_summary(outcome.core, facts.text),
-        {key: value for key, value in told.items() if value is not None},
-    )
+    cache, facts = new_cache(reading, job, outcome, chosen=chosen)
     if entry.cache is not None:
         entry = with_ring(entry, entry.cache, planned.given.settings.ring)
     previous = former.prefix_hash if former is not None else None
-    made = Made(outcome, former is not None, cut != job.cut, facts, previous)
+    made = Made(outcome, former is not None, outcome.cut != job.cut, facts, previous)
     return entry.replace(cache=cache, failures=0, opened_ms=None), made
 
 

@@ -44,6 +44,7 @@ class Plan:
     aim: Aim | None = None
     before: Plan | None = None
     sends: bool = True
+    adopted: bool = False
 
     @property
     def trigger(self) -> Trigger:

@@ -9,7 +9,14 @@ from typing import Any
 
 from backscroll.compaction.budget import Budget
 from backscroll.compaction.cuts import CutChoice
-from backscroll.compaction.decision import Amount, Decision, Result, Stage, Trigger
+from backscroll.compaction.decision import (
+    Amount,
+    Decision,
+    Result,
+    Stage,
+    SummarySource,
+    Trigger,
+)
 from backscroll.compaction.facts import FactsBlock
 from backscroll.compaction.ladder import Climb
 from backscroll.compaction.overflow import Reaction
@@ -95,6 +102,7 @@ def decide(
     trigger: Trigger = "ratio",
     reaction: Reaction | None = None,
     made: Made | None = None,
+    adopted: bool = False,
 ) -> Decision:
     """Return the decision of a plan that is carried out."""
     budget, view, given = reading.budget, done.view, reading.given
@@ -111,7 +119,7 @@ def decide(
         covers=_covers(reading, prefix_n),
         ids=(reading.history[0].id, reading.history[prefix_n - 1].id) if prefix_n else None,
         cut=_cut(reading, done.cut),
-        summary=_summary(view, made),
+        summary=_summary(view, made, "adopted" if adopted else "cache"),
         cache=done.choice.to_dict(),
         overflow=reaction.to_dict() if reaction is not None else None,
         warnings=tuple({"reason": w.reason, **w.data} for w in warnings),
@@ -150,7 +158,7 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _summary(view: View, made: Made | None) -> Mapping[str, Any] | None:
+def _summary(view: View, made: Made | None, source: SummarySource) -> Mapping[str, Any] | None:
     cache = view.layout.cache
     if cache is None:
         return None
@@ -158,7 +166,7 @@ def _summary(view: View, made: Made | None) -> Mapping[str, Any] | None:
     if made is not None:
         return {**out, **summary_facts(made)[0]}
     kept = {name: cache.made[name] for name in ("kind", "model") if cache.made.get(name)}
-    return {**out, "source": "cache", **kept}
+    return {**out, "source": source, **kept}
 
 
 def _covers(reading: Reading, prefix_n: int) -> tuple[int, int] | None:
