@@ -22,7 +22,7 @@ class ChatPage extends HTMLElement {
   #elements = new Map();         // item id -> element
   #shown = SHOWN;
   #atEnd = true;
-  #escaped = 0;
+  #escaped = -Infinity;
   #wasRunning = false;
   #callsRead = false;
   #about = h('div', {class: 'chat-head'});
