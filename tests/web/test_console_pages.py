@@ -73,9 +73,7 @@ async def test_a_file_is_kept_for_ever(folder: Path, name: str, kind: str) -> No
     assert "immutable" in answer.headers["cache-control"]
 
 
-@pytest.mark.parametrize(
-    "name", ["../secret", "index.html", ".hidden", "nope.js", "", "/etc"]
-)
+@pytest.mark.parametrize("name", ["../secret", "index.html", ".hidden", "nope.js", "", "/etc"])
 async def test_nothing_else_is_served(folder: Path, name: str) -> None:
     """Only what was in the folder at the start, and the shell not as a file."""
     files = ConsoleFiles(folder)
