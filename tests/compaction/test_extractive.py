@@ -134,3 +134,11 @@ def test_is_the_same_in_two_processes() -> None:
     }  # fmt: skip
 
     assert len(found) == 1
+
+
+def test_says_again_what_the_facts_say_when_there_is_nothing_else() -> None:
+    """A summary of material that the facts hold whole is not blank."""
+    said = "We must never deploy on Fridays."
+    material = f"[#1 user] {said}"
+
+    assert extract(part("", 800, said, material=material)).endswith(f"- {said}")

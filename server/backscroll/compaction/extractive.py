@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from backscroll.compaction.fact_lines import result_hits, window
@@ -79,7 +79,9 @@ def extract(part: SummaryPart, rules: Sequence[FactRule] = RULES) -> str:
     left = part.max_tokens
     taken: list[_Line] = []
     sections: set[str] = set()
-    for line in sorted(_candidates(part, rules), key=lambda line: (-line.score, -line.at)):
+    # Where the facts say everything already, saying it again is better than saying nothing.
+    found = _candidates(part, rules) or _candidates(replace(part, covered=frozenset()), rules)
+    for line in sorted(found, key=lambda line: (-line.score, -line.at)):
         if len(taken) >= LEAST_LINES and line.score <= LEAST_SCORE:
             break
         cost = counter.count(f"- {line.text}\n")
