@@ -54,21 +54,25 @@ export class ComparePane extends HTMLElement {
     this.#showing += 1;
     const mine = this.#showing;
     const fold = left && left.kind !== 'message';
-    this.#title.textContent = titleOf(left, right);
     replace(this.#pin);
     if (!this.#content.firstChild) replace(this.#content, loading('the message'));
+    this.#content.setAttribute('aria-busy', 'true');
     try {
       const [stored, sent, decision] = await Promise.all([
         fold ? null : readStored(model, left), readSent(model, right), right?.range ? model.readDecision(right) : null]);
       const changed = stored && sent && !right.range ? await difference(messageText(stored), messageText(sent)) : null;
       if (mine !== this.#showing) return;
+      this.#title.textContent = titleOf(left, right);
       this.#value = {fate: (left ?? right).fate, stored, sent};
       replace(this.#content, ...parts(model, {left, right, stored, sent, changed, decision}));
       this.#content.scrollTop = 0;
+      this.#content.removeAttribute('aria-busy');
       const id = !fold && left ? model.head(left.position)?.id : undefined;
       if (id) await this.#showPin(model.thread, id, () => mine === this.#showing);
     } catch (error) {
       if (error.name !== 'AbortError' && mine === this.#showing) {
+        this.#title.textContent = titleOf(left, right);
+        this.#content.removeAttribute('aria-busy');
         replace(this.#content, failed('The message', error, () => this.show(model, left, right)));
       }
     }

@@ -45,16 +45,22 @@ export class DetailPane extends HTMLElement {
     this.#abort.abort();
     this.#abort = new AbortController();
     const {signal} = this.#abort;
-    this.#title.textContent = name(`${row.title} ${row.subject}`, 80);
+    const title = name(`${row.title} ${row.subject}`, 80);
     if (!this.#content.firstChild) replace(this.#content, loading('details'));
+    this.#content.setAttribute('aria-busy', 'true');
     try {
       const {entries, partial} = await readEntries(thread, row, signal);
+      this.#title.textContent = title;
       this.#value = entries.length === 1 ? entries[0] : entries;
       const parts = await PARTS[row.family]?.({thread, row, entries, signal}) ?? [];
       replace(this.#content, factsOf(row), ...parts, partial && h('p', {class: 'warning'}, partial), ...entriesOf(entries));
       this.#content.scrollTop = 0;
+      this.#content.removeAttribute('aria-busy');
     } catch (error) {
-      if (!signal.aborted) replace(this.#content, failed('The details', error, () => this.show(thread, row)));
+      if (signal.aborted) return;
+      this.#title.textContent = title;
+      this.#content.removeAttribute('aria-busy');
+      replace(this.#content, failed('The details', error, () => this.show(thread, row)));
     }
   }
 }

@@ -81,6 +81,8 @@ def test_micro_compaction(tall: Page, story: Story) -> None:
         row = rows(tall, SENT).nth(number - 1)
         expect(row).to_contain_text(fate)
         row.click()
+        place = row.locator("span").first.inner_text()
+        expect(tall.get_by_role("heading", name=f"Message {place}")).to_be_visible()
         body = tall.get_by_role("heading", name=re.compile("^Sent · ")).locator("..")
         assert body.locator("[dir=auto] .text").inner_text() == received[number - 1]["content"]
 

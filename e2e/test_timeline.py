@@ -154,6 +154,8 @@ def test_filter_is_the_address(page: Page, story: Story) -> None:
     open_thread(page, story.thread)
     page.get_by_role("button", name="compaction", exact=False).click()
     expect(page).to_have_url(re.compile("family=compaction"))
+    others = timeline(page).and_(page.locator(":not([data-family=compaction])"))
+    expect(others).to_have_count(0)
     families = timeline(page).evaluate_all("rows => rows.map((row) => row.dataset.family)")
     assert set(families) == {"compaction"}
 
