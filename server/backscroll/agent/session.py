@@ -83,4 +83,4 @@ class Session:
         if self.agent.pauses is not None:
             await self.agent.pauses.clear(self.conversation_id)
         if self.agent.compaction is not None:
-            await self.agent.compaction.forget(self.conversation_id)
+            await self.agent.compaction.clear(self.conversation_id)

@@ -139,6 +139,11 @@ class Actions:
         self._inputs.access.let_go(conversation_id)
         return told("forget", "forgot summaries and marks", by)
 
+    async def clear(self, conversation_id: str) -> None:
+        """Forget all that is known of a conversation, failures too: it is gone itself."""
+        await self._inputs.access.clear(conversation_id)
+        self._states.forget(conversation_id)
+
     async def reset(self, conversation_id: str, *, by: str | None = None) -> CompactionFinished:
         """Forget the failures of the summariser, so that it is asked again."""
         await self._change(conversation_id, lambda entry: entry.replace(failures=0, opened_ms=None))
