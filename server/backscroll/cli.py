@@ -179,13 +179,26 @@ def _listen(settings: Settings) -> socket.socket:
 
 
 def _redis(settings: Settings) -> tuple[EmbeddedValkey | None, str]:
+    """Return the URL of a Redis that answers, and the embedded one if that is ours."""
     if settings.redis_url:
+        try:
+            asyncio.run(_ping(settings.redis_url))
+        except BackscrollError as error:
+            raise click.ClickException(f"--redis-url (or BACKSCROLL_REDIS_URL): {error}") from error
         return None, settings.redis_url
     valkey = EmbeddedValkey(settings.data_dir, fsync=settings.appendfsync)
     try:
         return valkey, valkey.start()
     except BackscrollError as error:
         raise click.ClickException(str(error)) from error
+
+
+async def _ping(url: str) -> None:
+    clients = connect(url)
+    try:
+        await clients.ping()
+    finally:
+        await clients.close()
 
 
 def _setup(settings: Settings, agent: Source, url: str) -> WorkerSetup:
