@@ -23,9 +23,21 @@ def broken() -> str:
     raise RuntimeError("the warehouse does not answer")
 
 
+@tool(sensitive=True)
+def pay(to: str, amount: int) -> str:
+    """Pay somebody; people are asked first."""
+    return f"paid {amount} to {to}"
+
+
+@tool(sensitive=True)
+def mail(to: str) -> str:
+    """Write to somebody; people are asked first."""
+    return f"sent to {to}"
+
+
 agent = Agent(
     name="tested",
     model="openai:scripted",
     instructions="You are tested.",
-    tools=[add, get_order, broken],
+    tools=[add, get_order, broken, pay, mail],
 )
