@@ -54,10 +54,18 @@ def sales_report(days: Annotated[int, "How many days back"] = 30) -> str:
     return json.dumps(rows, ensure_ascii=False)
 
 
+@tool(tags={"orders"}, sensitive=True)
+def refund(
+    number: Annotated[str, "Order number, like A-1042"], amount: Annotated[float, "How much"]
+) -> str:
+    """Pay money back for an order; people are asked first."""
+    return f"{amount:.2f} are on their way back for {number.upper()}"
+
+
 agent = Agent(
     name="demo",
     model=DemoModel(),
     instructions="You help the customers and the staff of a small bicycle shop.",
-    tools=[get_order, check_stock, sales_report],
+    tools=[get_order, check_stock, sales_report, refund],
     compaction=Compaction(summariser=ExtractiveSummariser()),
 )
