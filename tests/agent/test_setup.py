@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from agent.agents import agent_of, lines
+from agent.agents import agent_of, lines, model_of
 from backscroll.agent.agent import Agent
 from backscroll.compaction.filter import Compaction
 from backscroll.conversation.memory import InMemoryChatMemory
@@ -17,7 +17,7 @@ from backscroll.kernel.message import user
 from backscroll.kernel.model import ModelOptions, Named
 from backscroll.kernel.texts import Texts
 from backscroll.kernel.tool import tool
-from played_model import PlayedModel
+from played_model import PlayedModel, call, calls
 
 
 @tool
@@ -95,3 +95,37 @@ async def test_a_memory_filter_of_ones_own() -> None:
     assert agent.memory is mine
     assert lines(await mine.get("t")) == ["user: hi", "assistant: one"]
     assert lines(await other.get("t")) == ["user: hi", "assistant: two"]
+
+
+def test_an_agent_whose_compaction_recalls_has_the_tool() -> None:
+    """RCL: offered always or never, and its name is taken."""
+    agent = agent_of(compaction=Compaction(recall=True), tools=[look])
+    assert agent.client.tools.names() == ("look", "recall")
+    assert agent_of(compaction=Compaction()).client.tools.names() == ()
+
+    @tool
+    async def recall() -> str:
+        """Recall something."""
+        return ""
+
+    with pytest.raises(AssemblyError) as caught:
+        agent_of(compaction=Compaction(recall=True), tools=[recall])
+    assert caught.value.kind == "duplicate_tool"
+
+
+async def test_a_looked_up_message_is_in_the_next_request_and_one_line_in_the_history() -> None:
+    """RCL3: the text follows the results; the store grows by the line alone."""
+    memory = InMemoryChatMemory()
+    await memory.add("t", [user("the gateway listens on port 8443", "u1")])
+    asks = calls(call("recall", {"query": "gateway port"}, "c1"))
+    agent = agent_of(asks, "8443", memory=memory, compaction=Compaction(recall=True))
+
+    await agent.invoke("which port?", conversation_id="t")
+
+    sent = model_of(agent).requests[-1].messages
+    assert [m.role.value for m in sent[-3:]] == ["assistant", "tool", "user"]
+    assert sent[-2].text.startswith("[recalled ") and "8443" not in sent[-2].text
+    assert sent[-1].text.startswith("<recalled>") and "8443" in sent[-1].text
+    stored = await memory.get("t")
+    assert [m.role.value for m in stored] == ["user", "user", "assistant", "tool", "assistant"]
+    assert stored[3].content == sent[-2].content

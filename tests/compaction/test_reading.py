@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from backscroll.compaction.micro import Shape
 from backscroll.compaction.reading import Reading
+from backscroll.compaction.recalled import Piece, recall_line
+from backscroll.compaction.texts import CompactionTexts
 from backscroll.kernel.content import TextPart
-from backscroll.kernel.message import Message, Role, system, user
+from backscroll.kernel.message import Message, Role, system, tool_result, user
 from compaction.histories import PNG, SIGNED, a, rounds, t, u
-from compaction.planning import given, prose, talk
+from compaction.planning import MEANS, given, prose, talk
 
 LONG = prose(3_000)
 
@@ -120,3 +124,27 @@ def test_leading_system_messages_are_those_before_everything() -> None:
     """Later ones are kept where they stand."""
     assert read([system("a"), system("b"), u(1), system("c")]).leading == 2
     assert read([system("a")]).leading == 1
+
+
+def test_a_stored_summary_is_sent_with_a_user_s_role() -> None:
+    """Fate rewritten, wherever it stands."""
+    stored = a(1, "a record").replace(origin="filter:compaction")
+    shape = read([stored, u(2)]).shape(0, before_mark=True)
+    assert (shape.fate, shape.message.role) == ("rewritten", Role.USER)
+
+
+def test_the_whole_is_what_the_history_would_take() -> None:
+    """Estimated once."""
+    history = talk(2)
+    reading = read(history)
+    assert reading.whole == sum(map(reading.estimate, history)) == reading.whole
+
+
+def test_looked_up_text_is_read_from_the_history() -> None:
+    """RCL3: only where recall is on, and only of the tool's results."""
+    line = recall_line("#1", 1, 1, [Piece("m1", 0, 30)], CompactionTexts())
+    history = [u(1, "hello"), a(2, None, "r1"), tool_result("r1", "recall", line, id="m3")]
+    on = read(history, means=dataclasses.replace(MEANS, recall=True))
+    found = on.recalled(2)
+    assert found is not None and "[#1 user] hello" in found.text
+    assert on.recalled(0) is None and read(history).recalled(2) is None

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from backscroll.compaction.canon_forms import sent_digest
 from backscroll.compaction.reading import Reading
+from backscroll.compaction.recalled import Piece, recall_line
 from backscroll.compaction.store import Cache
 from backscroll.compaction.summary_text import join_summary
+from backscroll.compaction.texts import CompactionTexts
 from backscroll.compaction.view import Layout, View, claims, last_reference, render
 from backscroll.kernel.message import Message, Role, system, tool_result
 from compaction.histories import a, t, u
-from compaction.planning import given, prose, talk
+from compaction.planning import MEANS, given, prose, talk
 
 
 def cache(reading: Reading, n: int) -> Cache:
@@ -126,3 +129,24 @@ def test_a_dropped_span_without_references_has_a_digest_too() -> None:
     history = [Message(Role.TOOL, prose(9), None, tool_call_id="x"), u(1), a(2), t(3, "y"), u(4)]
     view = render(Reading(given(history)), Layout(None, 0, 1))
     assert "(#- to #-" in view.items[0].message.text
+
+
+def test_looked_up_text_stands_behind_the_group_that_asked() -> None:
+    """RCL3: where recall is on, and not before the mark."""
+    line = recall_line("#1", 1, 1, [Piece("m10", 0, 30)], CompactionTexts())
+    asking = [a(90, None, "r1"), tool_result("r1", "recall", line, id="m91"), u(92)]
+    history = [*talk(1), *asking]
+    means = dataclasses.replace(MEANS, recall=True)
+    reading = Reading(given(history, means=means))
+    view = render(reading, Layout())
+    assert shown(view)[5:] == [(5, "kept"), ("recall", "injected"), (6, "kept")]
+    assert shown(render(reading, Layout(None, 6, 0)))[5:] == [(5, "kept"), (6, "kept")]
+    assert shown(render(Reading(given(history)), Layout()))[5:] == [(5, "kept"), (6, "kept")]
+
+
+def test_a_look_up_of_what_is_gone_adds_nothing() -> None:
+    """RCL4: the line alone is sent."""
+    line = recall_line("#1", 1, 1, [Piece("gone", 0, 30)], CompactionTexts())
+    history = [a(90, None, "r1"), tool_result("r1", "recall", line, id="m91"), u(92)]
+    means = dataclasses.replace(MEANS, recall=True)
+    assert len(render(Reading(given(history, means=means)), Layout()).items) == 3

@@ -190,3 +190,11 @@ def test_wrong_options(wrong: Any) -> None:
     """Mistakes are raised when the filter is made."""
     with pytest.raises(AssemblyError):
         ToolSearch(**wrong)
+
+
+async def test_a_tool_the_agent_adds_itself_is_never_hidden() -> None:
+    """RCL: a tool that appears in mid-conversation breaks the provider's cache."""
+    recall = make("recall", "Look up earlier messages")
+    agent = agent_of("hi", tools=[*TOOLS, recall], tool_search=ToolSearch())
+    await agent.invoke("hello")
+    assert shown(model_of(agent).requests[0]) == ["search_tools", "recall"]

@@ -99,7 +99,10 @@ class AgentSetup:
             on_environment_error=(self.on_environment_error, "report pause"),
         )
         search = check_tool_search(self.tool_search)
-        tools = ToolSet((*self.tools, *([search.finder] if search else [])))
+        compaction = check_compaction(self.compaction)
+        recall = compaction.recall_tool(self.memory) if compaction is not None else None
+        own_tools = (search.finder if search is not None else None, recall)
+        tools = ToolSet((*self.tools, *(tool for tool in own_tools if tool is not None)))
         check_tool_choice(self.tool_choice, tools)
         if not callable(self.instructions):
             texts_of(self.instructions, "instructions")
@@ -107,7 +110,7 @@ class AgentSetup:
         model = self.shared.resolved(self.model)
         object.__setattr__(self, "model", model)
         memory = self.shared.memory_filter.bind(self.memory)
-        inserted = [f for f in (search, check_compaction(self.compaction)) if f is not None]
+        inserted = [f for f in (search, compaction) if f is not None]
         client = ChatClient(
             model,
             tools,

@@ -10,6 +10,7 @@ from typing import Any
 from backscroll.compaction.canon_forms import SUMMARY_ORIGIN
 from backscroll.compaction.fact_lines import ENTRIES, best_hits, result_hits, window
 from backscroll.compaction.fact_rules import CLASSES, FactClass, FactRule, Share
+from backscroll.compaction.recalled import pieces_of
 from backscroll.compaction.tags import clean_line
 from backscroll.kernel.message import Message, Role
 
@@ -55,7 +56,7 @@ def scan(message: Message, rules: Sequence[FactRule], headings: Sequence[str]) -
     if message.role is Role.ASSISTANT:
         ledger = _from_arguments(message, rules)
         return (*_standing(message.text, "assistant", rules), *ledger[:ENTRIES])
-    if message.role is Role.TOOL:
+    if message.role is Role.TOOL and not pieces_of(message):
         return (*_from_result(message, rules), *_from_writes(message, rules))
     return ()
 

@@ -23,6 +23,7 @@ from backscroll.compaction.plan import Plan, force, plan, settle
 from backscroll.compaction.prefix import compare, sent_view
 from backscroll.compaction.reading import Means
 from backscroll.compaction.reasons import REASONS
+from backscroll.compaction.recall import HistoryReader, Recall
 from backscroll.compaction.settings import Settings
 from backscroll.compaction.store import (
     CompactionStore,
@@ -44,6 +45,7 @@ from backscroll.kernel.filter import ChatHandler, Filter
 from backscroll.kernel.model import ChatModel
 from backscroll.kernel.ports import Clock, Ids, RandomIds, SystemClock
 from backscroll.kernel.request import ChatRequest, ChatResponse, Note, ViewPlanned
+from backscroll.kernel.tool import Tool
 
 
 class Compaction(Actions, Ahead, Filter):
@@ -52,7 +54,8 @@ class Compaction(Actions, Ahead, Filter):
     `summariser`: "own" for the model of the call, another model, a Summariser, or None. `numbers`
     are those of `Settings`; a wrong one raises `invalid_option`. Stores left None are in the
     process. `write_back` is called after each fresh summary; only with it is a history changed.
-    `background` asks the host for summaries between runs, ahead of need.
+    `background` asks the host for summaries between runs, ahead of need; `recall` offers the model
+    a tool that looks up earlier messages.
     """
 
     name = "compaction"
@@ -67,6 +70,7 @@ class Compaction(Actions, Ahead, Filter):
         counter: TokenCounter | None = None,
         exclude_tools: Collection[str] = (),
         write_back: WriteBack | None = None,
+        recall: bool = False,
         background: bool = False,
         enabled: bool = True,
         texts: CompactionTexts | None = None,
@@ -81,7 +85,9 @@ class Compaction(Actions, Ahead, Filter):
         self.texts.check()
         sizes = Sizes(counter, self.settings.media_tokens)
         shaper = Shaper(sizes, self.texts, exclude=exclude_tools)
-        self._means = Means(sizes, shaper, FactReader(sizes, self.texts), self.texts)
+        facts = FactReader(sizes, self.texts)
+        self._means = Means(sizes, shaper, facts, self.texts, recall)
+        self._recall = Recall(sizes, self.texts) if recall else None
         self._summarisers = Summarisers(summariser, self.texts)
         self._clock, self._ids = clock or SystemClock(), ids or RandomIds()
         self._states, self._held = CallStates(), Held()
@@ -136,6 +142,10 @@ class Compaction(Actions, Ahead, Filter):
         if note is not None:
             await request.report(note)
         return response
+
+    def recall_tool(self, memory: HistoryReader) -> Tool | None:
+        """Return the tool that looks up earlier messages of a memory, if it is wanted."""
+        return self._recall.tool(memory) if self._recall is not None else None
 
     def is_shortened(self, conversation_id: str, message_id: str) -> bool:
         """Say whether the last view of a conversation did not show a message whole."""

@@ -112,6 +112,9 @@ def _fits_whole(reading: Reading, cache: Cache | None, limit: int) -> bool:
         if size > LEVEL_MIN:
             size = raw(reading.shape(index, False).message)
         total += estimate(size)
+        text = reading.recalled(index)
+        if text is not None:
+            total += reading.estimate(text)
         if total > limit:
             return False
     return total <= limit

@@ -19,6 +19,7 @@ from backscroll.compaction.groups import (
 from backscroll.compaction.memo import Memo
 from backscroll.compaction.micro import Shape, Shaper
 from backscroll.compaction.reasons import Reason
+from backscroll.compaction.recalled import pieces_of, recalled_message
 from backscroll.compaction.settings import Limits, Settings, limits
 from backscroll.compaction.store import EMPTY, CompactionEntry
 from backscroll.compaction.stored_summary import as_sent, is_stored_summary
@@ -91,6 +92,7 @@ class Reading:
         self._edits: Mapping[int, Shape] = {}
         self._full: dict[int, Shape] = {}
         self._whole: int | None = None
+        self._places: dict[str, int] | None = None
         self._whole_pins = self._pins_within_limit()
 
     def with_limits(self, changed: Limits, *, stub_media: bool = False) -> Reading:
@@ -122,6 +124,18 @@ class Reading:
         if before_mark and index not in self.newest_users and index not in self.pinned:
             return self._shortened(index)
         return self._capped(index)
+
+    def recalled(self, index: int) -> Message | None:
+        """Return the text that was looked up by a tool message, to be sent behind its group."""
+        if not self.given.means.recall:
+            return None
+        pieces = pieces_of(self.history[index])
+        if not pieces:
+            return None
+        if self._places is None:
+            self._places = {m.id: i for i, m in enumerate(self.history) if m.id is not None}
+        texts = self.given.means.texts
+        return recalled_message(pieces, self._places, self.history, self.refs, texts)
 
     @property
     def whole(self) -> int:

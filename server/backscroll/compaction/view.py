@@ -88,7 +88,7 @@ def render(reading: Reading, layout: Layout) -> View:
     span = range(reading.leading, start)
     lead = [_item(reading, index, layout) for index in range(reading.leading)]
     moved = [_item(reading, index, layout, moved=True) for index in span if index in reading.kept]
-    rest = [_item(reading, index, layout) for index in range(start, len(reading.history))]
+    rest = list(_rest(reading, layout, start))
     made = list(_made(reading, layout))
     covered, kept = range(reading.leading, layout.prefix_n), reading.kept
     behind = range(max(reading.leading, layout.prefix_n), start)
@@ -98,6 +98,27 @@ def render(reading: Reading, layout: Layout) -> View:
         tuple(index for index in covered if index not in kept),
         tuple(index for index in behind if index not in kept),
     )
+
+
+def _rest(reading: Reading, layout: Layout, start: int) -> Iterator[ViewItem]:
+    """Yield the messages sent one by one, with looked-up text behind the group that asked."""
+    if not reading.given.means.recall:
+        for index in range(start, len(reading.history)):
+            yield _item(reading, index, layout)
+        return
+    waiting: list[ViewItem] = []
+    for index in range(start, len(reading.history)):
+        yield _item(reading, index, layout)
+        text = reading.recalled(index) if index >= layout.micro_n else None
+        if text is not None:
+            ref = reading.refs[index]
+            tokens = reading.estimate(text)
+            waiting.append(
+                ViewItem(text, None, "injected", f"looked up by #{ref}", 0, tokens, "recall")
+            )
+        if index + 1 == reading.group_of(index).end:
+            yield from waiting
+            waiting.clear()
 
 
 def claims(view: View, reading: Reading) -> tuple[Claim, ...]:

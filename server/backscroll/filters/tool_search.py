@@ -18,6 +18,9 @@ from backscroll.kernel.tool import Slot, Tool, ToolContext, ToolResult, ToolSpec
 SLOT = "discovered_tools"
 """The name in the context under which discoveries are kept."""
 
+BUILT_IN = frozenset({"recall"})
+"""Tools an agent adds itself: shown always, or a prompt cache would break when they appear."""
+
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {"query": {"type": "string", "description": "What the tool should do"}},
@@ -69,7 +72,7 @@ class ToolSearch(Filter):
             return request
         kept = self._catalogs.of(request.conversation_id)
         kept.tools, kept.texts = catalog, request.texts
-        wanted = self._always.union(request.context.get(SLOT, ()))
+        wanted = self._always.union(BUILT_IN, request.context.get(SLOT, ()))
         if isinstance(request.tool_choice, Named):
             wanted = wanted.union([request.tool_choice.name])
         search = replace(self.finder.spec(), description=request.texts.search_description)
