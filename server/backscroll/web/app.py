@@ -25,10 +25,10 @@ from backscroll.web.console_pages import ConsoleFiles, console_folder
 from backscroll.web.console_questions import answer_by_post, question_routes
 from backscroll.web.console_socket import console_websocket
 from backscroll.web.guard import Guard
+from backscroll.web.handshake import agui_websocket
 from backscroll.web.origins import OriginRules
 from backscroll.web.services import Services, WebLimits
 from backscroll.web.sse import get_feed, post_run
-from backscroll.web.websocket import agui_websocket
 
 OpenWorker = Callable[[], AbstractAsyncContextManager[Worker]]
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Receive
 
 from backscroll.agui.control import Abort, Answer, Ping, Unwatch, Watch, is_control, parse_control
 from backscroll.agui.input import parse_object, read_input
@@ -18,53 +17,21 @@ from backscroll.agui.refused import refusal_event, refusal_notice
 from backscroll.kernel.canon import canonical_json
 from backscroll.kernel.errors import StoreError
 from backscroll.runs.registry import Accepted
+from backscroll.web.bad_frames import BadFrames
 from backscroll.web.console_questions import answer_notice
 from backscroll.web.delivery import NeedsResync
 from backscroll.web.feeds import Feeds, Peer, Resync, cancel_all, older
 from backscroll.web.services import Services
-from backscroll.web.serving import abort_of
-from backscroll.web.socket_query import SocketQuery, answer_subprotocol, read_query
+from backscroll.web.socket_query import SocketQuery
 from backscroll.web.writer import PeerGone, SocketWriter
 
 logger = logging.getLogger(__name__)
 
 PING = '{"type":"ping"}'
 PONG = '{"type":"pong"}'
-BAD_FRAMES = 50
-BAD_FRAMES_S = 60.0
 QUEUED = 256
 
 Job = Callable[[], Awaitable[None]]
-
-
-async def agui_websocket(
-    services: Services, scope: Scope, receive: Receive, send: Send, query: Mapping[str, str]
-) -> None:
-    """Serve one socket until it ends."""
-    await receive()
-    offered = tuple(scope.get("subprotocols", ()))
-    await send({"type": "websocket.accept", "subprotocol": answer_subprotocol(offered)})
-    writer = SocketWriter(send, abort_of(scope), services.limits.send_timeout_s)
-    try:
-        services.check_agent(scope)
-        asked = read_query(query, offered)
-    except RequestRefused as refusal:
-        await _refuse_socket(services, writer, refusal)
-        return
-    services.worker.connections += 1
-    try:
-        await AguiSocket(services, asked, receive, writer).serve()
-    finally:
-        services.worker.connections -= 1
-        writer.gone()
-
-
-async def _refuse_socket(services: Services, writer: SocketWriter, refusal: RequestRefused) -> None:
-    try:
-        await writer.text(refusal_event(refusal, await services.worker.log.now()))
-        await writer.close(1008, refusal.code)
-    except (PeerGone, StoreError):
-        await writer.close(1008, refusal.code)
 
 
 class AguiSocket:
@@ -83,7 +50,7 @@ class AguiSocket:
         self._delivering: set[str] = set()
         # The bare dialect is one stream: what is to be delivered waits here for its turn.
         self._stream: asyncio.Queue[Job] = asyncio.Queue(QUEUED)
-        self._bad: deque[float] = deque()
+        self._bad = BadFrames()
         self._peer = Peer(
             query.dialect,
             query.is_older,
@@ -97,6 +64,9 @@ class AguiSocket:
         try:
             self._open()
             await self._read()
+        except StoreError as error:
+            logger.warning("a socket ended: %s", error)
+            await self._writer.close(1013, "unavailable")
         finally:
             await cancel_all([*self._tasks, *self._watches.values()])
 
@@ -141,7 +111,7 @@ class AguiSocket:
             if self._is_read_only:
                 raise RequestRefused("read_only", "This socket replays a run and takes no frames.")
             if is_control(frame):
-                await self._control(frame)
+                await self._answered(frame)
             else:
                 self._request(frame)
         except RequestRefused as refusal:
@@ -186,6 +156,14 @@ class AguiSocket:
             self._start(deliver)
         else:
             self._stream.put_nowait(deliver)
+
+    async def _answered(self, frame: Mapping[str, Any]) -> None:
+        """Carry out a control frame; its refusal is a notice, since no stream is meant."""
+        try:
+            await self._control(frame)
+        except RequestRefused as refusal:
+            await self._say(refusal_notice(refusal))
+            await self._count_bad()
 
     async def _control(self, frame: Mapping[str, Any]) -> None:
         match parse_control(frame):
@@ -281,11 +259,7 @@ class AguiSocket:
             await self._say(refusal_event(refusal, await self._services.worker.log.now()))
 
     async def _count_bad(self) -> None:
-        now = asyncio.get_running_loop().time()
-        self._bad.append(now)
-        while self._bad[0] < now - BAD_FRAMES_S:
-            self._bad.popleft()
-        if len(self._bad) >= BAD_FRAMES:
+        if self._bad.is_one_too_many(asyncio.get_running_loop().time()):
             await self._writer.close(1008, "rate_limited")
 
     async def _write(self, frames: Iterable[str]) -> None:
