@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 from urllib.parse import quote
 
@@ -25,10 +26,9 @@ def paths() -> list[str]:
         inner = route.routes if isinstance(route, Mount) else [route]
         prefix = route.path if isinstance(route, Mount) else ""
         found += [prefix + item.path for item in inner or () if isinstance(item, Route)]
-    names = {"thread": "nope", "agent": "nope", "call": "7", "seq": "7", "number": "7"}
-    names |= {"message": "nope", "interrupt": "nope", "hash": "nope", "path:path": "nope"}
-    for name, value in names.items():
-        found = [path.replace(f"{{{name}}}", value) for path in found]
+    # A number where one is meant, a name that nobody has everywhere else.
+    numbers = re.compile(r"\{(call|seq|number)\}")
+    found = [re.sub(r"\{[^}]+\}", "nope", numbers.sub("7", path)) for path in found]
     return sorted(set(found))
 
 
