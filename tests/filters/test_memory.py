@@ -210,6 +210,8 @@ async def test_each_repair_is_noted_once() -> None:
 
     assert desk.reports.keys() == ["result_orphaned:t9:c9", "result_missing:a1:c1"]
     assert desk.reports.claims() == [("dropped", "t9"), ("injected", None)] * 3
+    views = [report for report in desk.reports.all if isinstance(report, ViewPlanned)]
+    assert [c.what for c in views[0].claims] == ["result_orphaned", "result_missing"]
     assert (await desk.memory.get("t"))[:4] == before
     assert len(await desk.memory.get("t")) == 4 + 6
     assert sent(desk.model.requests[0])[2] == "tool: No result of this call is on record."

@@ -146,5 +146,8 @@ def reply_message(response: ChatResponse, reply_id: str | None) -> Message:
 def _repair_claims(done: Repair, history: Sequence[Message]) -> list[Claim]:
     fate = _FATES[done.kind]
     if not done.positions:
-        return [Claim(fate, done.text, "memory", what="result")]
-    return [Claim(fate, done.text, "memory", message_id=history[at].id) for at in done.positions]
+        return [Claim(fate, done.text, "memory", what=done.kind)]
+    return [
+        Claim(fate, done.text, "memory", message_id=history[at].id, what=done.kind)
+        for at in done.positions
+    ]
