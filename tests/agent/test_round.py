@@ -584,3 +584,34 @@ def _shout(what: str) -> str:
 
 
 _shout.__name__ = "shout"
+
+
+async def test_messages_with_the_answers() -> None:
+    """HITL2: they go behind the results, and the model answers both."""
+    agent = Shop().agent(calls(PAY), "done")
+    await agent.invoke("go", conversation_id="t")
+
+    result = await agent.resume({"c2": Approve()}, conversation_id="t", messages="and hurry")
+
+    assert lines(model_of(agent).requests[1].messages)[-2:] == ["tool: paid 10", "user: and hurry"]
+    assert result.status == "completed"
+
+
+async def test_messages_behind_a_direct_result() -> None:
+    """DIR5: a result that would end the turn does not, where something was said besides."""
+
+    @tool(sensitive=True, return_direct=True)
+    async def quote() -> str:
+        """Quote."""
+        return "42"
+
+    agent = agent_of(calls(call("quote", {}, "c1")), "done", tools=[quote])
+    paused = await agent.invoke("go", conversation_id="t")
+    answers = {"c1": Approve()}
+
+    result = await agent.resume(
+        answers, pause=paused.pause, conversation_id="t", messages=[user("and?", "u2")]
+    )
+
+    assert (result.text, result.return_direct) == ("done", False)
+    assert lines(model_of(agent).requests[1].messages)[-2:] == ["tool: 42", "user: and?"]

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from backscroll.agui.control import Abort, Ping, Unwatch, Watch, is_control, parse_control
+from backscroll.agui.control import Abort, Answer, Ping, Unwatch, Watch, is_control, parse_control
 from backscroll.agui.cursor import Cursor
+from backscroll.agui.input import ResumeEntry
 from backscroll.agui.refusal import RequestRefused
+
+ANSWER = {"type": "answer", "threadId": "t", "interruptId": "c", "status": "resolved"}
 
 
 @pytest.mark.parametrize(
@@ -18,6 +21,14 @@ from backscroll.agui.refusal import RequestRefused
         ({"type": "watch", "threadId": "t", "offset": "57.k3f0"}, Watch("t", Cursor(57, "k3f0"))),
         ({"type": "unwatch", "threadId": "t"}, Unwatch("t")),
         ({"type": "ping"}, Ping()),
+        (
+            {"type": "answer", "threadId": "t", "interruptId": "c", "status": "cancelled"},
+            Answer("t", ResumeEntry("c", "cancelled")),
+        ),
+        (
+            {**ANSWER, "payload": {"approved": True}, "runId": "r9"},
+            Answer("t", ResumeEntry("c", "resolved", {"approved": True}), "r9"),
+        ),
     ],
 )
 def test_frames_are_read(frame: dict[str, Any], control: object) -> None:
@@ -30,6 +41,9 @@ def test_frames_are_read(frame: dict[str, Any], control: object) -> None:
     [
         ({"type": "abort"}, "runId is missing"),
         ({"type": "abort", "runId": 5}, "runId must be text"),
+        ({**ANSWER, "status": "yes"}, "status must be resolved or cancelled"),
+        ({**ANSWER, "interruptId": ""}, "interruptId is empty"),
+        ({**ANSWER, "runId": 5}, "runId must be text"),
         ({"type": "watch", "threadId": ""}, "threadId is empty"),
         ({"type": "watch", "threadId": "t", "offset": 5}, "offset must be text"),
         ({"type": "watch", "threadId": "t", "offset": "x"}, "offset must be a cursor"),

@@ -38,6 +38,7 @@ from backscroll.agui.live_run import LiveRun
 from backscroll.agui.run_end import failed_with
 from backscroll.kernel.content import FilePart
 from backscroll.kernel.message import assistant, user
+from backscroll.kernel.turn import PauseItem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -233,3 +234,14 @@ def test_stale_and_foreign_clients_come_right(story: Story, at: int, random: Ran
 
     held = [m for m in client.shown() if m in watched or m["role"] != "reasoning"]
     assert sorted(held, key=str) == sorted(watched, key=str)
+
+
+def test_an_idle_thread_with_open_questions() -> None:
+    """4.3: they end the prelude, also when the last run failed."""
+    item = PauseItem("c1", "approval", "pay", {}, "why", ("approve",))
+    last = LastRun("r7", "error", "provider")
+
+    finished = events(idle_prelude(Visible("t"), CUT, last, ["c2"], questions=[item]))[-1]
+
+    assert [i["id"] for i in finished["outcome"]["interrupts"]] == ["c1"]
+    assert finished["metadata"]["backscroll"]["last_run"]["status"] == "error"

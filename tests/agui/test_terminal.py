@@ -13,6 +13,7 @@ from backscroll.agui.run_end import CANCELLED, RunEnd, failed_with
 from backscroll.agui.snapshot import messages_snapshot
 from backscroll.agui.terminal import Ending, activity_event, ending_events, result_event
 from backscroll.kernel.message import tool_result, user
+from backscroll.kernel.turn import PauseItem
 from backscroll.kernel.usage import Usage
 
 RESULT = tool_result("c", "add", "Not executed.", id="t1", outcome="cancelled")
@@ -89,3 +90,15 @@ def test_results_and_activities_as_events() -> None:
     assert isinstance(result, ag.ToolCallResultEvent) and result.tool_call_id == "c"
     assert result.metadata == {"backscroll": {"outcome": "cancelled"}}
     assert isinstance(activity, ag.ActivitySnapshotEvent) and activity.replace is None
+
+
+def test_questions_come_before_pending_calls() -> None:
+    """3.8: while both are open, the interrupt outcome lists the questions only."""
+    item = PauseItem("c1", "approval", "pay", {"to": "ann"}, "why", ("approve",))
+    end = RunEnd("completed", pending=("c2",), questions=(item,), expires_at=1_796_040_000.0)
+
+    (finished,) = told(Ending(end))
+
+    assert finished["outcome"]["type"] == "interrupt"
+    (question,) = finished["outcome"]["interrupts"]
+    assert (question["id"], question["expiresAt"]) == ("c1", "2026-11-30T12:00:00Z")

@@ -1,93 +1,83 @@
-"""A request to a thread where another run is active."""
+"""Requests to a thread where another run is active."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from agui_checker import assert_valid
-from backscroll.agent.agent import Agent
+import pytest
 from backscroll.agui.options import AgentRules
-from backscroll.runs.registry import RunRules
-from played_model import StreamingModel
-from working import (
-    LOCAL_OWNER,
-    Deaf,
-    agent_of,
-    asked,
-    begun,
-    events,
-    held,
-    key,
-    refused,
-    run,
-    working,
-)
-
-SUPERSEDE = AgentRules("a", busy_allowed=("reject", "supersede"))
+from backscroll.agui.refusal import RequestRefused
+from backscroll.runs.busy import BusyThreads
+from backscroll.runs.worker import Worker
+from backscroll.store.keys import LOCAL_OWNER
+from backscroll.store.run_record import Busy
+from working import agent_of, asked, begun, events, held, key, working
 
 
-async def test_supersede_stops_the_active_run_first(valkey_url: str, prefix: str) -> None:
-    """5.4: the active run ends cancelled, then the new one starts; its partial text stays."""
-    agent = agent_of(held("half"), "whole")
-    async with working(agent, valkey_url, prefix, agent_rules=SUPERSEDE) as worker:
-        await begun(worker)
-        props = {"backscroll.busy": "supersede"}
-        found = await run(worker, "t", "r2", "hi", "again", forwardedProps=props)
-        all_events = await events(worker)
-
-    ends = [e for e in all_events if e["type"] == "RUN_FINISHED"]
-    assert [e["outcome"]["type"] for e in ends] == ["cancelled", "success"]
-    assert found[-1]["runId"] == "r2"
-    assert_valid(all_events)
+def threads(worker: Worker, rules: AgentRules, wait_s: float = 5.0) -> BusyThreads:
+    """Return what makes room on this worker."""
+    registry = worker.registry
+    return BusyThreads(worker.log, worker.hub, registry.store, registry.lost, rules, wait_s)
 
 
-async def test_a_run_that_does_not_stop_is_still_busy(valkey_url: str, prefix: str) -> None:
-    """After the wait the request is refused all the same, at the first and the second try."""
-    rules = RunRules(supersede_wait_s=0.1)
-    options: Any = {"rules": rules, "agent_rules": SUPERSEDE}
-    deaf = Deaf()
-    agent = Agent(name="a", model=StreamingModel(["x"]), filters=[deaf])
-    async with working(agent, valkey_url, prefix, **options) as worker:
-        await worker.registry.submit(LOCAL_OWNER, asked("t", "r1", "hi"))
-        await deaf.waits.wait()
-        props = {"backscroll.busy": "supersede"}
-        for request in (
-            asked("t", "r2", "hi", "on", forwardedProps=props),
-            asked("t", "r3", "hi", "on"),
-        ):
-            refusal = await refused(worker, request)
-            assert (refusal.code, refusal.details) == ("thread_busy", {"runId": "r1"})
-            assert "still busy" in str(refusal)
-
-
-async def test_a_run_that_is_stopping_is_waited_for(valkey_url: str, prefix: str) -> None:
-    """5.4: a stop and the next request may overtake each other."""
-    async with working(agent_of(held(), "next"), valkey_url, prefix) as worker:
-        await begun(worker)
-        await worker.registry.stop(LOCAL_OWNER, "r1")
-        found = await run(worker, "t", "r2", "hi", "again")
-
-    assert found[-1]["outcome"] == {"type": "success"}
-
-
-async def test_a_run_of_a_lost_worker_gives_way(valkey_url: str, prefix: str) -> None:
-    """A request that meets an expired lease ends that run and starts its own."""
-    async with working(agent_of(held(), "next"), valkey_url, prefix) as worker:
-        await begun(worker)
-        await worker.clients.write.hset(worker.keys.meta(key()), "lease", 1)
-        found = await run(worker, "t", "r2", "hi", "again")
-        all_events = await events(worker)
-
-    codes = [e.get("code") for e in all_events if e["type"] in ("RUN_ERROR", "RUN_FINISHED")]
-    assert codes == ["worker_lost", None] and found[-1]["runId"] == "r2"
-    assert_valid(all_events)
-
-
-async def test_a_busy_thread_refuses(valkey_url: str, prefix: str) -> None:
-    """5.4: by default; the active run is named and not disturbed."""
+async def test_rejected_with_the_run(valkey_url: str, prefix: str) -> None:
+    """5.4: the refusal names the active run."""
     async with working(agent_of(held()), valkey_url, prefix) as worker:
         await begun(worker)
-        refusal = await refused(worker, asked("t", "r2", "hi", "again"))
+        busy = threads(worker, AgentRules("a"))
 
-        assert (await worker.log.head(key())).stop == ""
-    assert (refusal.code, refusal.details) == ("thread_busy", {"runId": "r1"})
+        with pytest.raises(RequestRefused) as caught:
+            await busy.make_room(key(), asked("t", "r2", "hi", "you"), Busy("r1"))
+
+    assert caught.value.code == "thread_busy" and caught.value.details["runId"] == "r1"
+
+
+async def test_superseded(valkey_url: str, prefix: str) -> None:
+    """5.4: the active run is stopped and waited for."""
+    rules = AgentRules("a", busy="supersede", busy_allowed=("reject", "supersede"))
+    async with working(agent_of(held()), valkey_url, prefix) as worker:
+        await begun(worker)
+        await threads(worker, rules).make_room(key(), asked("t", "r2", "hi", "you"), Busy("r1"))
+        found = await events(worker)
+
+    assert found[-1]["outcome"] == {"type": "cancelled"}
+
+
+async def test_one_that_stops_is_waited_for(valkey_url: str, prefix: str) -> None:
+    """5.4: a stop and the next request may overtake each other."""
+    async with working(agent_of(held()), valkey_url, prefix) as worker:
+        await begun(worker)
+        await worker.registry.stop(LOCAL_OWNER, "r1")
+        busy = threads(worker, AgentRules("a"))
+        await busy.make_room(key(), asked("t", "r2", "hi", "you"), Busy("r1"))
+        found = await events(worker)
+
+    assert found[-1]["type"] == "RUN_FINISHED"
+
+
+async def test_not_for_ever(valkey_url: str, prefix: str) -> None:
+    """5.4: after the time to wait it is thread_busy all the same."""
+    rules = AgentRules("a", busy="supersede", busy_allowed=("supersede",))
+    async with (
+        working(agent_of(held()), valkey_url, prefix) as worker,
+        working(agent_of("x"), valkey_url, prefix) as other,
+    ):
+        await begun(worker)
+        await other.log.clients.write.hset(other.keys.meta(key()), "run", "stuck")
+        busy = threads(other, rules, wait_s=0.05)
+
+        with pytest.raises(RequestRefused) as caught:
+            await busy.make_room(key(), asked("t", "r2", "hi", "you"), Busy("stuck"))
+
+    assert "still busy" in str(caught.value)
+
+
+async def test_a_lost_run_is_ended(valkey_url: str, prefix: str) -> None:
+    """3.14: whoever finds an expired lease ends its run first."""
+    async with working(agent_of(held()), valkey_url, prefix) as worker:
+        await begun(worker)
+    async with working(agent_of("x"), valkey_url, prefix) as other:
+        await other.log.clients.write.hset(other.keys.meta(key()), "lease", 1)
+        busy = Busy("r1", expired=True)
+        await threads(other, AgentRules("a")).make_room(key(), asked("t", "r2", "hi"), busy)
+        found = await events(other)
+
+    assert found[-1]["code"] == "worker_lost"

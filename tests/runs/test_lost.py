@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 from agui_checker import assert_valid
 from backscroll.agui.options import AgentRules
+from backscroll.agui.plan import Stored
+from backscroll.agui.reconcile import reconcile
 from backscroll.kernel.message import Message, Role, assistant, tool_call, tool_result, user
 from backscroll.kernel.model import CallArgs, CallOpened, Reasoning, Text
+from backscroll.kernel.ports import RandomIds
 from backscroll.kernel.texts import Texts
 from backscroll.kernel.tool import tool
 from backscroll.runs.lost import keepable
 from backscroll.runs.worker import Worker
+from backscroll.store.run_record import StartRequest
 from played_model import Streamed, call, calls
 from working import (
     LOCAL_OWNER,
@@ -221,3 +225,57 @@ def test_what_may_be_kept() -> None:
 
     assert [m.id for m in kept] == ["m1", "t"]
     assert kept[0].incomplete and not kept[0].tool_calls
+
+
+async def test_a_worker_lost_while_calls_wait(valkey_url: str, prefix: str) -> None:
+    """hitl-04: a run that only kept a result is lost; what is waited for stays answerable."""
+    pick = {"name": "pick", "description": "Pick.", "parameters": {"type": "object"}}
+    picked = {"id": "t1", "role": "tool", "toolCallId": "call_a", "content": "red"}
+    batch = calls(call("pick", {}, "call_a"), call("pick", {}, "call_b"))
+    async with working(agent_of(batch, "thanks"), valkey_url, prefix) as worker:
+        await run(worker, "t", "r0", "hi", tools=[pick])
+        await worker.registry.store.start(await _start_of(worker, picked))
+        found = await ended(worker)
+        answer = {**picked, "id": "t2", "toolCallId": "call_b"}
+        after = await run(worker, "t", "r2", "hi", picked, answer, tools=[pick])
+
+    assert not any(e["type"] == "TOOL_CALL_RESULT" for e in found)
+    assert after[-1]["outcome"] == {"type": "success"}
+
+
+async def test_a_worker_lost_while_an_answer_is_carried_out(valkey_url: str, prefix: str) -> None:
+    """protocol-05: the call's outcome is unknown, and what was said besides is kept behind it."""
+    waits = asyncio.Event()
+
+    @tool(sensitive=True)
+    async def pay() -> str:
+        """Pay, slowly."""
+        waits.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    yes = [{"interruptId": "call_pay", "status": "resolved", "payload": True}]
+    agent = agent_of(calls(call("pay", {})), tools=[pay])
+    async with working(agent, valkey_url, prefix) as worker:
+        await run(worker, "t", "r0", "hi")
+        request = asked("t", "r1", "hi", "and hurry", resume=yes)
+        await worker.registry.submit(LOCAL_OWNER, request)
+        await waits.wait()
+    async with working(agent_of("fine"), valkey_url, prefix) as other:
+        await ended(other)
+        stored = await history(other)
+
+    assert [m.role for m in stored] == ["user", "assistant", "tool", "user"]
+    assert stored[2].outcome == "unknown" and stored[3].text == "and hurry"
+
+
+async def _start_of(worker: Worker, *messages: Any) -> StartRequest:
+    """Return the start of a run that keeps results and would end at once."""
+    registry = worker.registry
+    request = asked("t", "r1", "hi", *messages)
+    waiting = await registry.answers.waiting(key())
+    stored = await worker.history.read(key())
+    known = Stored(tuple(m.message for m in stored.live), True, waiting)
+    plan = reconcile(request, known, RandomIds(), Texts(), AgentRules("a"))
+    encoder = registry._assembly.encoder(request)
+    return registry._assembly.start(key(), request, "mark", stored, plan, encoder)
