@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from agent.agents import Events, agent_of, lines, model_of
-from backscroll.agent.agent import Agent
+from agent.shop import CONFIRM, PICK, Shop
 from backscroll.agent.answers import Approve, GiveUp, Reject, Reply, Retry
 from backscroll.agent.events import (
     IterationStarted,
@@ -20,58 +20,14 @@ from backscroll.agent.events import (
 )
 from backscroll.agent.gate import Answer, AskFirst, Proceed, Refuse
 from backscroll.agent.pause import InMemoryPauseStore
-from backscroll.kernel.errors import AwaitingResume, ResumeRefused, StoreError, ToolError
+from backscroll.kernel.errors import AwaitingResume, ResumeRefused, StoreError
 from backscroll.kernel.filter import Filter
 from backscroll.kernel.message import Role, tool_result, user
 from backscroll.kernel.request import Note
-from backscroll.kernel.tool import Slot, Tool, ToolContext, ToolResult, client_tool, tool
+from backscroll.kernel.tool import Slot, ToolContext, ToolResult, client_tool, tool
 from backscroll.kernel.turn import TurnRequest
 from conversation.histories import faults
 from played_model import call, calls, sent
-
-PICK, CONFIRM = client_tool("pick", "Pick a date."), client_tool("confirm", "Confirm it.")
-
-
-class Shop:
-    """Tools that count how often they ran."""
-
-    def __init__(self) -> None:
-        self.ran: list[str] = []
-        self.key: str | None = None
-
-        @tool
-        async def add(a: int, b: int) -> ToolResult:
-            """Add two numbers."""
-            self.ran.append("add")
-            return ToolResult(str(a + b), writes={"sum": a + b})
-
-        @tool(sensitive=True)
-        async def pay(amount: int) -> str:
-            """Pay an amount."""
-            self.ran.append(f"pay {amount}")
-            return f"paid {amount}"
-
-        @tool(sensitive=True)
-        async def mail(to: str) -> str:
-            """Send a mail."""
-            self.ran.append(f"mail {to}")
-            return f"sent to {to}"
-
-        @tool
-        async def login() -> str:
-            """Log in, with a key."""
-            self.ran.append("login")
-            if self.key is None:
-                raise ToolError("no key", "environment")
-            return f"in with {self.key}"
-
-        self.tools: list[Tool] = [add, pay, mail, login]
-
-    def agent(self, *script: Any, **fields: Any) -> Agent:
-        """Return an agent with these tools and a store for pauses."""
-        fields = {"pauses": InMemoryPauseStore(), "tools": self.tools, **fields}
-        return agent_of(*script, **fields)
-
 
 ADD, PAY = call("add", {"a": 1, "b": 2}, "c1"), call("pay", {"amount": 10}, "c2")
 MAIL = call("mail", {"to": "ann"}, "c3")
