@@ -521,6 +521,42 @@ async def test_a_settled_pause_nobody_went_on_with(
     assert told.first and told.run_id == "" and till.done == ["pay ann 10"]
 
 
+async def test_whoever_answers_may_leave(valkey_url: str, prefix: str, till: Till) -> None:
+    """hitl-01: whoever answered is gone at once; the turn goes on all the same."""
+    model = model_of(calls(PAY), "done")
+    async with two_workers(model, till, valkey_url, prefix) as (one, _):
+        await run(one, "t", "r", "pay ann")
+        task = asyncio.ensure_future(answer(one, "pay", YES, run_id="r9"))
+        record = await one.registry.answers.pauses.read(key())
+        while record.questions["call_pay"].decision is None:
+            record = await one.registry.answers.pauses.read(key())
+        task.cancel()
+        async with asyncio.timeout(scaled(15)):
+            while len(model.requests) < 2:
+                await one.registry.answers.settle_due()
+
+    assert till.done == ["pay ann 10"]
+
+
+async def test_pauses_are_looked_at_when_due(valkey_url: str, prefix: str, till: Till) -> None:
+    """One that is not due is noted again, one that is gone forgotten, a broken one put aside."""
+    agent = agent_of(model=model_of(calls(PAY)), tools=till.tools(), pause_expires_s=1000)
+    async with working(agent, valkey_url, prefix) as worker:
+        await run(worker, "t", "r", "pay ann")
+        answers, indexes = worker.registry.answers, worker.log.indexes
+        await indexes.mark_pause(key(), 1)
+        await indexes.mark_pause(key("gone"), 1)
+        await indexes.mark_pause(key("broken"), 1)
+        await worker.clients.write.hset(worker.keys.pause(key("broken")), "open", b"{}")
+
+        await answers.settle_due()
+
+        now = await worker.log.now()
+        due, every = await indexes.paused(now), await indexes.paused()
+        many = await answers.pauses.read_many(every)
+    assert due == [] and set(every) == {key(), key("broken")} and set(many) == {key()}
+
+
 async def test_a_stop_while_the_answer_is_carried_out(valkey_url: str, prefix: str) -> None:
     """HITL4, LOOP9: the run ends cancelled, every call has a result, the thread goes on."""
     started = asyncio.Event()

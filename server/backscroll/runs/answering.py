@@ -135,6 +135,9 @@ class Answering:
     ) -> bool:
         """Write decisions; False when somebody else was faster."""
         left = sum(item.id not in made for item in record.open_questions)
+        if all(item.id in made for item in record.open_items):
+            # Noted first: should we die right after, somebody goes on with the pause.
+            await self._look_again(thread)
         change = PauseChange(record.revision, made, open_questions=left)
         entries = [_note(record.questions[name], each) for name, each in made.items()]
         return await self.pauses.decide(thread, change, entries) is not None
@@ -152,8 +155,11 @@ class Answering:
 
     async def _continue(self, thread: ThreadKey, run_id: str) -> str:
         """Go on with a settled pause; where that is not possible now, it is tried again soon."""
-        await self._log.indexes.mark_pause(thread, await self._log.now() + RETRY_MS)
+        await self._look_again(thread)
         return run_id if await self._go_on(thread, run_id) else ""
+
+    async def _look_again(self, thread: ThreadKey) -> None:
+        await self._log.indexes.mark_pause(thread, await self._log.now() + RETRY_MS)
 
 
 def _again(thread: ThreadKey, question: Question, record: PauseRecord) -> Answered:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from typing import Any
 
 from backscroll.agent.agent import Agent
 from backscroll.agui.input import RunInput, check_for_agent, fingerprint
@@ -115,6 +117,9 @@ class Registry:
 
     def submit(self, owner: str, request: RunInput) -> asyncio.Future[Accepted]:
         """Accept a request in a task of the registry's own: who asked may leave meanwhile."""
+        return self._owned(self.accept(owner, request))
+
+    def _owned(self, work: Coroutine[Any, Any, Accepted]) -> asyncio.Future[Accepted]:
         assert self._group is not None, "the registry is not running"
         answer: asyncio.Future[Accepted] = asyncio.get_running_loop().create_future()
         # Who left does not hear of a refusal, and that is no fault.
@@ -122,7 +127,7 @@ class Registry:
 
         async def accept() -> None:
             try:
-                accepted = await self.accept(owner, request)
+                accepted = await work
             except Exception as error:
                 if not answer.done():
                     answer.set_exception(error)
@@ -138,14 +143,22 @@ class Registry:
 
         The echo, the lease and the stored messages become true in one step.
         """
-        self._accepting += 1
-        self._idle.clear()
+        return await self._counted(self._noted(owner, request))
+
+    async def _noted(self, owner: str, request: RunInput) -> Accepted:
         try:
             return await self._accept(ThreadKey(owner, request.thread_id), request)
         except RequestRefused as refusal:
             refusal = refusal.for_request(request.thread_id, request.run_id)
             await self.note_refusal(owner, refusal)
             raise refusal from None
+
+    async def _counted(self, work: Coroutine[Any, Any, Accepted]) -> Accepted:
+        """Accept a request; the worker waits for that before it leaves."""
+        self._accepting += 1
+        self._idle.clear()
+        try:
+            return await work
         finally:
             self._accepting -= 1
             self._note_idle()
@@ -188,7 +201,8 @@ class Registry:
     async def _go_on(self, thread: ThreadKey, run_id: str) -> bool:
         """Start the run that goes on with a settled pause, unless somebody else has."""
         try:
-            await self._accept(thread, RunInput(thread.thread_id, run_id))
+            work = self._accept(thread, RunInput(thread.thread_id, run_id))
+            await self._owned(self._counted(work))
         except RequestRefused as refusal:
             logger.info("thread %s does not go on now: %s", thread.key, refusal)
             return False
