@@ -13,6 +13,8 @@ from backscroll.kernel.message import (
     tool_result,
     user,
 )
+from backscroll.kernel.turn import Pause, PauseItem
+from backscroll.store.pause_record import PauseRecord, Question
 
 RULES = AgentRules("a", tool_names=frozenset({"add"}))
 ASKED = (
@@ -103,3 +105,20 @@ def test_the_first_of_equal_ids_counts() -> None:
 def test_an_empty_list_has_no_last_message() -> None:
     """System messages say nothing either."""
     assert sorted_list().last is None and sorted_list(system("x", "s1")).last is None
+
+
+def test_the_batch_of_a_pause() -> None:
+    """Its calls are where the pause says; what people decide about takes no result of a client."""
+    items = (
+        PauseItem("c1", "client", "pick", {}, "", ("reply",)),
+        PauseItem("c2", "approval", "add", {}, "", ("approve",)),
+    )
+    questions = {i.id: Question(i.id, i.kind, i.tool, {}, "r", "p", 1) for i in items}
+    pause = Pause("p", "t", items, 1.0, calls=ASKED[1].tool_calls, message_id="a1")
+    sent = (answer("t1", "c1"), answer("t2", "c2"))
+
+    found = classify(sent, ASKED, RULES, PauseRecord(pause, questions))
+
+    assert found.batch.asker == 1 and found.batch.dangling == ()
+    assert [call.id for call in found.batch.pending] == ["c1"] and list(found.results) == ["c1"]
+    assert found.covered == [sent[1]] and found.has_invented

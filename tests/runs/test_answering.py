@@ -18,6 +18,7 @@ from backscroll.kernel.tool import Tool, tool
 from backscroll.runs.answering import Answered
 from backscroll.runs.worker import Worker
 from backscroll.store.keys import LOCAL_OWNER
+from backscroll.store.pause_record import Decision
 from deadlines import scaled
 from played_model import StreamingModel, call, calls, sent
 from working import agent_of, asked, bodies, events, key, refused, run, until_ended, working
@@ -580,3 +581,28 @@ async def test_a_stop_while_the_answer_is_carried_out(valkey_url: str, prefix: s
 
     assert found[-1]["outcome"] == {"type": "cancelled"}
     assert after[-1]["outcome"] == {"type": "success"}
+
+
+async def test_an_unknown_question(valkey_url: str, prefix: str, till: Till) -> None:
+    """5.7: while another one is open, the name is what is unknown; the notice has all there is."""
+    async with two_workers(model_of(calls(PAY, MAIL)), till, valkey_url, prefix) as (one, other):
+        await run(one, "t", "r", "go")
+        with pytest.raises(RequestRefused) as caught:
+            await answer(one, "nothing", YES)
+        with pytest.raises(RequestRefused) as wrong:
+            await answer(one, "pay", "hm")
+        first = await answer(one, "pay", YES)
+        again = await answer(other, "pay", YES)
+
+    assert caught.value.code == "interrupt_unknown" and wrong.value.code == "interrupt_invalid"
+    assert first.to_json() == {
+        "type": "answered",
+        "threadId": "t",
+        "interruptId": "call_pay",
+        "first": True,
+        "decision": {"status": "resolved", "payload": YES},
+        "open": ["call_mail"],
+    }
+    assert again.to_json() == {**first.to_json(), "first": False}
+    told = Answered("t", "c", True, Decision("cancelled"), (), "r9").to_json()
+    assert told["runId"] == "r9" and told["decision"] == {"status": "cancelled"}

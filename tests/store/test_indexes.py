@@ -195,3 +195,17 @@ async def test_a_deleted_thread_is_forgotten(indexes: Indexes, keys: Keys) -> No
     await indexes.forget_thread(T, ["r1"])
 
     assert await indexes._clients.read.keys(f"{keys.prefix}:*") == []
+
+
+async def test_paused_threads_by_when_they_are_due(indexes: Indexes) -> None:
+    """Those first that are due first; one that never is comes last, until it is forgotten."""
+    await indexes.mark_pause(thread(1), None)
+    await indexes.mark_pause(thread(2), 20)
+    await indexes.mark_pause(thread(3), 10)
+
+    every, due = await indexes.paused(), await indexes.paused(15)
+    await indexes.forget_pause(thread(3))
+    await indexes.forget_thread(thread(2), [])
+
+    assert every == [thread(3), thread(2), thread(1)] and due == [thread(3)]
+    assert await indexes.paused(limit=5) == [thread(1)]

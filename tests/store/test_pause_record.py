@@ -2,8 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgpack
+from backscroll.kernel.message import user
 from backscroll.kernel.turn import Pause, PauseItem
-from backscroll.store.pause_record import Decision, PauseChange, PauseRecord, Question, read_pauses
+from backscroll.store.pause_record import (
+    Decision,
+    PauseChange,
+    PauseRecord,
+    Question,
+    read_pauses,
+    read_said,
+    write_said,
+)
+
+
+def applied(*changes: PauseChange) -> dict[bytes, bytes]:
+    """Return the hash after some changes, as the scripts make it, at second 5."""
+    fields: dict[bytes, bytes] = {}
+    for count, change in enumerate(changes, 1):
+        _, put, stamped, gone = msgpack.unpackb(change.pack(), raw=True)
+        for name in gone:
+            fields.pop(name, None)
+        fields |= put | {name: b"5000 " + value for name, value in stamped.items()}
+        fields[b"rev"] = str(count).encode()
+    return fields
+
+
+def pay(**fields: Any) -> Pause:
+    """Return a pause that asks about one call."""
+    item = PauseItem("支付", "approval", "pay", {"to": "安"}, "why", ("approve", "reject"))
+    return Pause("p1", "t", (item,), 1.0, **fields)
 
 
 def test_same_decisions() -> None:
@@ -41,3 +71,30 @@ def test_a_pause_whose_items_are_decided() -> None:
     found = PauseRecord(Pause("p1", "t", (pay,), 1.0), {"c0": old, "c1": new})
 
     assert list(found.decisions) == ["c1"] and found.open_items == ()
+
+
+def test_asked_decided_taken() -> None:
+    """PS3: what is written is read back, CJK text included, at every stage."""
+    asked = PauseChange(asked=pay(expires_at=9.5), asked_by="r1", said=(user("und?", "u2"),))
+    yes = PauseChange(1, {"支付": Decision("resolved", {"approved": True}, "ann")})
+    taken = PauseChange(2, taken="p1", taken_by="r2")
+
+    first, second = read_pauses(applied(asked)), read_pauses(applied(asked, yes))
+    last = read_pauses(applied(asked, yes, taken))
+
+    assert first.pause == pay(expires_at=9.5) and [m.text for m in first.said] == ["und?"]
+    assert [item.id for item in first.open_questions] == ["支付"] and first.revision == 1
+    question = first.questions["支付"]
+    assert (question.input, question.asked, question.expires) == ({"to": "安"}, 5000, 9500)
+    decided = Decision("resolved", {"approved": True}, "ann", 5000)
+    assert second.decisions == {"支付": decided} and second.open_items == ()
+    assert last.pause is None and last.said == () and last.revision == 3
+    assert last.questions["支付"].decision == Decision(
+        "resolved", {"approved": True}, "ann", 5000, "r2"
+    )
+
+
+def test_messages_that_wait() -> None:
+    """Nothing is kept for none."""
+    assert read_said(write_said([user("hi", "u1")])) == (user("hi", "u1"),)
+    assert write_said([]) == b"" and read_said(None) == read_said(b"") == ()

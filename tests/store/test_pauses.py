@@ -179,3 +179,17 @@ async def test_lost_indexes_find_pauses_again(log: ThreadLog) -> None:
     await log.indexes.rebuild()
 
     assert await log.indexes.paused(2**52) == [T]
+
+
+async def test_many_are_read_at_once(
+    log: ThreadLog, pauses_of: ThreadPauses, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that cannot be read is left out and logged; the others are there."""
+    await paused(log)
+    broken, none = ThreadKey("local", "broken"), ThreadKey("local", "none")
+    await log.clients.write.hset(log.keys.pause(broken), "open", b"{}")
+
+    found = await pauses_of.read_many([broken, T, none])
+
+    assert set(found) == {T, none} and found[T].open_questions == (PAY, MAIL)
+    assert "broken" in caplog.text
