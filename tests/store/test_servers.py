@@ -21,6 +21,7 @@ from backscroll.store.threads import ThreadStore
 from backscroll.store.valkey_process import binary
 from backscroll.store.workers import WorkerRegistry
 from deadlines import wait_until
+from processes import free_port
 from redis_server import running_server
 
 SERVERS = [
@@ -35,7 +36,8 @@ LEASE_S = 30.0
 @pytest.fixture(scope="session")
 def cluster_url() -> Iterator[str]:
     """Give a cluster of one node: it refuses a script whose keys are on two slots."""
-    with running_server(str(binary()), "--cluster-enabled", "yes") as url:
+    bus = ("--cluster-enabled", "yes", "--cluster-port", str(free_port()))
+    with running_server(str(binary()), *bus) as url:
         with redis.Redis.from_url(url, protocol=2) as client:
             client.execute_command("CLUSTER", "ADDSLOTSRANGE", 0, 16383)
             wait_until(
