@@ -284,6 +284,7 @@ async def test_decided_stays_decided(valkey_url: str, prefix: str, till: Till) -
     assert till.done == ["pay ann 10"]
 
 
+@pytest.mark.timeout(90)
 async def test_two_tabs_decide_once(valkey_url: str, prefix: str, till: Till) -> None:
     """hitl-07, HITL9: 50 rounds from two workers; in half of them one of the two rejects."""
     script = [reply for n in range(50) for reply in (calls(call("pay", PAY.args, f"c{n}")), "ok")]
