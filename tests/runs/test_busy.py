@@ -81,3 +81,16 @@ async def test_a_lost_run_is_ended(valkey_url: str, prefix: str) -> None:
         found = await events(other)
 
     assert found[-1]["code"] == "worker_lost"
+
+
+async def test_the_thread_went_on_meanwhile(valkey_url: str, prefix: str) -> None:
+    """A run that stops is waited for, but not longer than it is there."""
+    async with working(agent_of(held()), valkey_url, prefix) as worker:
+        await begun(worker)
+        await worker.log.clients.write.hset(worker.keys.meta(key()), "stop", "r0")
+        busy = threads(worker, AgentRules("a"))
+
+        await busy.make_room(key(), asked("t", "r2", "hi", "you"), Busy("r0"))
+        found = await events(worker)
+
+    assert found[-1]["type"] == "TEXT_MESSAGE_CONTENT"

@@ -6,10 +6,12 @@ import asyncio
 from typing import Any
 
 from agui_checker import assert_valid
+from backscroll.agui.input import ResumeEntry
 from backscroll.agui.options import AgentRules
 from backscroll.agui.refusal import RequestRefused
+from backscroll.kernel.tool import tool
 from backscroll.runs.registry import RunRules
-from played_model import sent
+from played_model import call, calls, sent
 from working import (
     LOCAL_OWNER,
     agent_of,
@@ -232,3 +234,24 @@ async def test_a_client_that_is_behind_is_told_what_it_lacks(valkey_url: str, pr
 
     assert accepted.behind == 1
     assert [m.text for m in accepted.history] == ["hi", "one", "new"]
+
+
+async def test_a_settled_pause_goes_on_once(valkey_url: str, prefix: str) -> None:
+    """hitl-07: whoever starts the run that goes on, a second one is told that it cannot."""
+
+    @tool(sensitive=True)
+    def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    agent = agent_of(calls(call("pay", {})), "done", tools=[pay])
+    async with working(agent, valkey_url, prefix) as worker:
+        await run(worker, "t", "r1", "hi")
+        entry = ResumeEntry("call_pay", "resolved", True)
+        told = await worker.registry.answers.answer(key(), entry, "r2")
+        await until_ended(worker, "r2")
+        again = await worker.registry._go_on(key(), "r3")
+        notes = [body["kind"] for body in await bodies(worker, "note")]
+
+    assert told.run_id == "r2" and again is False
+    assert "refused" not in notes
