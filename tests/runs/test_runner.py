@@ -14,7 +14,7 @@ from backscroll.agent.agent import Agent
 from backscroll.kernel.errors import FilterError
 from backscroll.kernel.filter import Filter
 from backscroll.kernel.model import Text
-from backscroll.kernel.tool import tool
+from backscroll.kernel.tool import ToolSet, tool
 from backscroll.runs.registry import RunRules
 from backscroll.runs.runner import RunTimes
 from backscroll.runs.worker import Worker
@@ -366,3 +366,78 @@ async def _both(
     async with working(agent_of(Said("x")), near, prefix) as looking:
         async with working(agent_of(script), far, prefix) as worker:
             yield worker, looking
+
+
+async def test_a_pause_goes_on_in_another_run(valkey_url: str, prefix: str) -> None:
+    """3.8: the run that asks leaves a pause behind, the one that answers carries it out."""
+    paid: list[str] = []
+
+    @tool(sensitive=True)
+    def pay(to: str) -> str:
+        """Pay."""
+        paid.append(to)
+        return "paid"
+
+    yes = [{"interruptId": "call_pay", "status": "resolved", "payload": True}]
+    agent = agent_of(calls(call("pay", {"to": "ann"})), "done", tools=[pay])
+    async with working(agent, valkey_url, prefix) as worker:
+        asking = await run(worker, "t", "r1", "hi")
+        before = await status_of(worker, "r1")
+        found = await run(worker, "t", "r2", "hi", "and?", resume=yes)
+        after = await status_of(worker, "r2")
+
+        await check_end(worker, found)
+    assert asking[-1]["outcome"]["type"] == "interrupt" and before == ("waiting", "")
+    assert found[-1]["outcome"] == {"type": "success"} and after == ("ok", "")
+    assert paid == ["ann"]
+
+
+async def test_a_pause_that_nobody_carried_out_waits_on(valkey_url: str, prefix: str) -> None:
+    """hitl-04: a filter raises before anything was done: the question is open again."""
+
+    class Raises(Filter):
+        name = "raises"
+
+        async def turn(self, request: Any, chain: Any) -> Any:
+            if request.is_resume:
+                raise RuntimeError("boom")
+            return await chain(request)
+
+    @tool(sensitive=True)
+    def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    yes = [{"interruptId": "call_pay", "status": "resolved", "payload": True}]
+    agent = agent_of(calls(call("pay", {})), tools=[pay], filters=[Raises()])
+    async with working(agent, valkey_url, prefix) as worker:
+        await run(worker, "t", "r1", "hi")
+        broken = await run(worker, "t", "r2", "hi", "and?", resume=yes)
+        kept = await worker.registry.answers.pauses.read(key())
+
+        await check_end(worker, broken)
+    assert broken[-1]["code"] == "internal_error"
+    assert [i.id for i in kept.open_questions] == ["call_pay"]
+    assert [m.text for m in kept.said] == ["and?"]
+
+
+async def test_a_tool_that_is_gone(valkey_url: str, prefix: str) -> None:
+    """5.7: approved while it was there and gone when it is to run: the question is open again."""
+
+    @tool(sensitive=True)
+    def pay() -> str:
+        """Pay."""
+        return "paid"
+
+    yes = [{"interruptId": "call_pay", "status": "resolved", "payload": True}]
+    model = StreamingModel([calls(call("pay", {}))])
+    async with working(agent_of(model=model, tools=[pay]), valkey_url, prefix) as worker:
+        await run(worker, "t", "r1", "hi")
+    async with working(agent_of(model=model), valkey_url, prefix) as worker:
+        worker.registry.answers._tools = ToolSet([pay])
+        found = await run(worker, "t", "r2", "hi", resume=yes)
+        kept = await worker.registry.answers.pauses.read(key())
+
+        await check_end(worker, found)
+    assert found[-1]["type"] == "RUN_ERROR"
+    assert [i.id for i in kept.open_questions] == ["call_pay"]
