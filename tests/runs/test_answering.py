@@ -3,105 +3,39 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from agui_checker import assert_valid
-from backscroll.agent.agent import Agent
 from backscroll.agui.input import ResumeEntry
 from backscroll.agui.refusal import RequestRefused
 from backscroll.kernel.errors import ToolError
-from backscroll.kernel.filter import Filter
-from backscroll.kernel.tool import Tool, tool
+from backscroll.kernel.tool import tool
 from backscroll.runs.answering import Answered
-from backscroll.runs.worker import Worker
 from backscroll.store.keys import LOCAL_OWNER
 from backscroll.store.pause_record import Decision
-from deadlines import scaled
 from played_model import StreamingModel, call, calls, sent
+from till import (
+    ADD,
+    MAIL,
+    OFFERED,
+    PAY,
+    PICK,
+    YES,
+    Till,
+    answer,
+    model_of,
+    results,
+    resume,
+    two_workers,
+)
 from working import agent_of, asked, bodies, events, key, refused, run, until_ended, working
-
-PAY = call("pay", {"to": "ann", "amount": 10})
-MAIL = call("mail", {"to": "bob"})
-ADD = call("add", {"a": 1, "b": 2})
-PICK = call("pick", {})
-OFFERED = [{"name": "pick", "description": "Pick.", "parameters": {"type": "object"}}]
-YES: dict[str, Any] = {"approved": True}
-
-
-class Till:
-    """Tools that count what they did."""
-
-    def __init__(self) -> None:
-        self.done: list[str] = []
-
-    def tools(self) -> list[Tool]:
-        """Return pay and mail, which ask, and add, which does not."""
-
-        @tool(sensitive=True)
-        def pay(to: str, amount: int) -> str:
-            """Pay somebody."""
-            self.done.append(f"pay {to} {amount}")
-            return "paid"
-
-        @tool(sensitive=True)
-        def mail(to: str) -> str:
-            """Write to somebody."""
-            self.done.append(f"mail {to}")
-            return "sent"
-
-        @tool
-        def add(a: int, b: int) -> int:
-            """Add."""
-            self.done.append("add")
-            return a + b
-
-        return [pay, mail, add]
 
 
 @pytest.fixture
 def till() -> Till:
     """Give tools that did nothing yet."""
     return Till()
-
-
-def model_of(*script: Any) -> StreamingModel:
-    """Return a model that plays a script."""
-    return StreamingModel(script)
-
-
-@asynccontextmanager
-async def two_workers(
-    model: StreamingModel, till: Till, url: str, prefix: str, **fields: Any
-) -> AsyncIterator[tuple[Worker, Worker]]:
-    """Run two workers of one agent on one Redis."""
-    agents = [agent_of(model=model, tools=till.tools(), **fields) for _ in range(2)]
-    async with working(agents[0], url, prefix) as one, working(agents[1], url, prefix) as other:
-        yield one, other
-
-
-def resume(**answers: Any) -> list[dict[str, Any]]:
-    """Return resume entries; None cancels, anything else is the payload of a resolved one."""
-    return [
-        {"interruptId": f"call_{name}", "status": "resolved", "payload": payload}
-        if payload is not None
-        else {"interruptId": f"call_{name}", "status": "cancelled"}
-        for name, payload in answers.items()
-    ]
-
-
-async def answer(worker: Worker, name: str, payload: Any, **more: Any) -> Answered:
-    """Answer one question by a control frame."""
-    status = "cancelled" if payload is None else "resolved"
-    entry = ResumeEntry(f"call_{name}", status, payload)
-    return await worker.registry.answers.answer(key(), entry, **more)
-
-
-def results(found: list[Any]) -> dict[str, str]:
-    """Return the results that clients were sent, by call."""
-    return {e["toolCallId"]: e["content"] for e in found if e["type"] == "TOOL_CALL_RESULT"}
 
 
 async def test_a_pause_ends_the_run_with_its_question(
@@ -435,153 +369,6 @@ async def test_giving_up(valkey_url: str, prefix: str) -> None:
 
     assert results(found) == {"call_login": "error: no key"}
     assert sent(model.requests[1])[2:] == ["tool: error: no key"]
-
-
-async def test_what_nobody_answers_expires(valkey_url: str, prefix: str, till: Till) -> None:
-    """hitl-01, 3.8: it counts as refused, and the server goes on by itself."""
-    model = model_of(calls(PAY), "a pity")
-    fields = {"pause_expires_s": 0.2}
-    async with two_workers(model, till, valkey_url, prefix, **fields) as (one, _):
-        found = await run(one, "t", "r", "pay ann")
-        async with asyncio.timeout(scaled(15)):
-            while len(model.requests) < 2:
-                await one.registry.answers.settle_due()
-        info = await one.registry.store.runs(key())
-        await until_ended(one, info[-1].run_id)
-        record = await one.registry.answers.pauses.read(key())
-        late = await refused(one, asked("t", "r2", "pay ann", resume=resume(pay=YES)))
-
-    assert found[-1]["outcome"]["interrupts"][0]["expiresAt"].endswith("Z")
-    decision = record.questions["call_pay"].decision
-    assert decision is not None and (decision.status, decision.by) == ("cancelled", "expiry")
-    assert till.done == [] and late.code == "already_answered"
-    assert "nobody answered in time" in sent(model.requests[1])[-1]
-
-
-async def test_an_expired_question_can_only_be_given_up(
-    valkey_url: str, prefix: str, till: Till
-) -> None:
-    """5.7: approving too late is refused, rejecting is not."""
-    fields = {"pause_expires_s": 0.001}
-    agent = agent_of(model=model_of(calls(PAY, MAIL)), tools=till.tools(), **fields)
-    async with working(agent, valkey_url, prefix) as worker:
-        await run(worker, "t", "r", "pay ann")
-        waiting = await worker.registry.answers.waiting(key())
-        if waiting.record.open_items:  # nobody swept yet
-            with pytest.raises(RequestRefused) as caught:
-                await answer(worker, "pay", YES)
-            assert caught.value.code in ("interrupt_expired", "already_answered")
-    assert till.done == []
-
-
-async def test_a_resume_that_nobody_carried_out(valkey_url: str, prefix: str, till: Till) -> None:
-    """hitl-04: a filter breaks the run that goes on; the question is open again, by its id."""
-
-    class Breaking(Filter):
-        name = "breaking"
-        broken = False
-
-        async def turn(self, request: Any, chain: Any) -> Any:
-            if request.is_resume and not self.broken:
-                self.broken = True
-                raise RuntimeError("boom")
-            return await chain(request)
-
-    model = model_of(calls(PAY), "done")
-    agent = agent_of(model=model, tools=till.tools(), filters=[Breaking()])
-    async with working(agent, valkey_url, prefix) as worker:
-        await run(worker, "t", "r", "pay ann")
-        broken = await run(worker, "t", "r2", "pay ann", "now", resume=resume(pay=YES))
-        before = list(till.done)
-        found = await run(worker, "t", "r3", "pay ann", "now", resume=resume(pay=YES))
-
-        assert_valid(await events(worker))
-    assert broken[-1]["type"] == "RUN_ERROR" and before == []
-    assert found[-1]["outcome"] == {"type": "success"} and till.done == ["pay ann 10"]
-    assert sent(model.requests[1])[2:] == ["tool: paid", "user: now"]
-
-
-async def test_a_settled_pause_nobody_went_on_with(
-    valkey_url: str, prefix: str, till: Till
-) -> None:
-    """The worker died between the decision and the start: the next look goes on."""
-    model = model_of(calls(PAY), "done")
-    async with two_workers(model, till, valkey_url, prefix) as (one, other):
-        await run(one, "t", "r", "pay ann")
-        answers = one.registry.answers
-
-        async def dies(*_: Any) -> bool:
-            return False
-
-        answers._go_on = dies
-        told = await answer(one, "pay", YES)
-        await other.log.indexes.mark_pause(key(), 1)
-        async with asyncio.timeout(scaled(15)):
-            while len(model.requests) < 2:
-                await other.registry.answers.settle_due()
-
-    assert told.first and told.run_id == "" and till.done == ["pay ann 10"]
-
-
-async def test_whoever_answers_may_leave(valkey_url: str, prefix: str, till: Till) -> None:
-    """hitl-01: whoever answered is gone at once; the turn goes on all the same."""
-    model = model_of(calls(PAY), "done")
-    async with two_workers(model, till, valkey_url, prefix) as (one, _):
-        await run(one, "t", "r", "pay ann")
-        task = asyncio.ensure_future(answer(one, "pay", YES, run_id="r9"))
-        record = await one.registry.answers.pauses.read(key())
-        while record.questions["call_pay"].decision is None:
-            record = await one.registry.answers.pauses.read(key())
-        task.cancel()
-        async with asyncio.timeout(scaled(15)):
-            while len(model.requests) < 2:
-                await one.registry.answers.settle_due()
-
-    assert till.done == ["pay ann 10"]
-
-
-async def test_pauses_are_looked_at_when_due(valkey_url: str, prefix: str, till: Till) -> None:
-    """One that is not due is noted again, one that is gone forgotten, a broken one put aside."""
-    agent = agent_of(model=model_of(calls(PAY)), tools=till.tools(), pause_expires_s=1000)
-    async with working(agent, valkey_url, prefix) as worker:
-        await run(worker, "t", "r", "pay ann")
-        answers, indexes = worker.registry.answers, worker.log.indexes
-        await indexes.mark_pause(key(), 1)
-        await indexes.mark_pause(key("gone"), 1)
-        await indexes.mark_pause(key("broken"), 1)
-        await worker.clients.write.hset(worker.keys.pause(key("broken")), "open", b"{}")
-
-        await answers.settle_due()
-
-        now = await worker.log.now()
-        due, every = await indexes.paused(now), await indexes.paused()
-        many = await answers.pauses.read_many(every)
-    assert due == [] and set(every) == {key(), key("broken")} and set(many) == {key()}
-
-
-async def test_a_stop_while_the_answer_is_carried_out(valkey_url: str, prefix: str) -> None:
-    """HITL4, LOOP9: the run ends cancelled, every call has a result, the thread goes on."""
-    started = asyncio.Event()
-
-    @tool(sensitive=True)
-    async def pay() -> str:
-        """Take long."""
-        started.set()
-        await asyncio.Event().wait()
-        return "never"
-
-    agent = Agent(name="a", model=model_of(calls(call("pay")), "fine"), tools=[pay])
-    async with working(agent, valkey_url, prefix) as worker:
-        await run(worker, "t", "r", "go")
-        await answer(worker, "pay", YES, run_id="r2")
-        await started.wait()
-        await worker.registry.stop(LOCAL_OWNER, "r2")
-        await until_ended(worker, "r2")
-        after = await run(worker, "t", "r3", "go", "and now?")
-        found = await events(worker, "t", "r2")
-
-    assert found[-1]["outcome"] == {"type": "cancelled"}
-    assert after[-1]["outcome"] == {"type": "success"}
 
 
 async def test_an_unknown_question(valkey_url: str, prefix: str, till: Till) -> None:
