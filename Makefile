@@ -6,6 +6,9 @@ BIN := $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt
 CLIENTS := tests/clients/node_modules
 ARGS ?=
+# Test processes side by side: most tests wait more than they work.
+JOBS ?= 3
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 .DELETE_ON_ERROR:
 .PHONY: help setup check test unit e2e bench bench-compaction serve coverage clean
@@ -78,10 +81,10 @@ check: $(VENV)/dev
 	$(BIN)/python scripts/checks
 
 unit: $(VENV)/dev clients model tokens redis
-	$(BIN)/python -m pytest tests
+	$(PYTEST) tests
 
 e2e: $(VENV)/dev browser
-	BACKSCROLL_CHROMIUM="$$(cat $(VENV)/chromium 2>/dev/null)" $(BIN)/python -m pytest e2e \
+	BACKSCROLL_CHROMIUM="$$(cat $(VENV)/chromium 2>/dev/null)" $(PYTEST) e2e \
 	  --screenshot only-on-failure --tracing retain-on-failure --output artefacts/failures
 
 test: check

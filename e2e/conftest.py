@@ -27,13 +27,6 @@ REPORT_POLICY = """addEventListener('securitypolicyviolation', (event) => consol
   'policy: ' + event.violatedDirective + ' refused ' + (event.blockedURI || 'inline')))"""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give browser tests a minute, unless a test says otherwise."""
-    for item in items:
-        if item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(60))
-
-
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip a test whose needs are not met, or fail it in CI."""
     check_markers(item)

@@ -135,7 +135,6 @@ def answers(port: int) -> bool:
         return False
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_serving_until_a_signal(
     valkey_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch, workers: str
@@ -154,7 +153,6 @@ def test_serving_until_a_signal(
         assert f"ws://127.0.0.1:{port}/agui" in result.output
 
 
-@pytest.mark.timeout(60)
 def test_the_embedded_server_goes_with_the_command(tmp_path: Path) -> None:
     """Without a Redis it starts its own in the data directory, and takes it along."""
     port = free_port()
@@ -165,7 +163,6 @@ def test_the_embedded_server_goes_with_the_command(tmp_path: Path) -> None:
     assert (tmp_path / "a b" / "lock").exists() and not list(tmp_path.rglob("*.sock"))
 
 
-@pytest.mark.timeout(60)
 def test_one_worker_of_several(
     valkey_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

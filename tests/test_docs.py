@@ -74,7 +74,6 @@ def placed(code: str, server: ServerProcess) -> str:
     return re.sub(r"\b(localhost|127\.0\.0\.1):8000\b", f"127.0.0.1:{server.port}", code)
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("path", having("python"), ids=name)
 def test_python_of_documents(
     path: Path, server: ServerProcess, env: dict[str, str], tmp_path: Path
@@ -86,7 +85,6 @@ def test_python_of_documents(
     run([sys.executable, "program.py"], "", tmp_path, env)
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("path", having("js"), ids=name)
 def test_javascript_of_documents(path: Path, server: ServerProcess) -> None:
     """The JavaScript of a document runs in Node."""
@@ -101,7 +99,6 @@ def saved() -> list[tuple[Path, str]]:
     return [(path, module) for path, modules in found for module in modules]
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize(("path", "module"), saved(), ids=str)
 def test_saved_agents_are_served(
     path: Path, module: str, env: dict[str, str], tmp_path: Path
@@ -134,7 +131,6 @@ def test_json_of_documents(path: Path) -> None:
             json.loads(block.code)
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("path", EXAMPLES, ids=name)
 def test_examples(path: Path, env: dict[str, str], tmp_path: Path) -> None:
     """An example runs offline, from any directory, and ends well."""

@@ -51,7 +51,6 @@ def gone(processes: list[psutil.Process]) -> bool:
     return not [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "term"])
 def test_stop_and_start_again(data_dir: Path, workers: int, number: signal.Signals) -> None:
@@ -69,7 +68,6 @@ def test_stop_and_start_again(data_dir: Path, workers: int, number: signal.Signa
         assert message_count(server, "t1") == 4
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("workers", [1, 2])
 def test_killed_and_started_again(data_dir: Path, workers: int) -> None:
     """After a kill the rest goes away by itself, and nothing that was acknowledged is lost."""
@@ -83,7 +81,6 @@ def test_killed_and_started_again(data_dir: Path, workers: int) -> None:
         assert message_count(server, "t1") == 2
 
 
-@pytest.mark.timeout(60)
 def test_two_servers_share_a_directory(data_dir: Path) -> None:
     """A second server on the same directory serves the same conversations."""
     with ServerProcess(data_dir=data_dir) as first, ServerProcess(data_dir=data_dir) as second:

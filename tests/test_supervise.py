@@ -20,8 +20,6 @@ from backscroll.supervise import Workers
 from backscroll.web.serving import listen
 from deadlines import wait_until
 
-pytestmark = pytest.mark.timeout(60)
-
 
 @contextmanager
 def beside(work: Callable[[], None]) -> Iterator[None]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from uuid import uuid4
 
 import httpx
-import pytest
 from processes import ServerProcess
 
 
@@ -31,7 +30,6 @@ def say(server: ServerProcess, thread: str, *texts: str) -> str:
     return httpx.post(url, json={**body, **more}, trust_env=False, timeout=20).text
 
 
-@pytest.mark.timeout(60)
 def test_a_thread_of_a_server_is_verified(tmp_path: Path) -> None:
     """While it is served, and from its data directory afterwards; the exit status is 0."""
     with ServerProcess(data_dir=tmp_path) as server:

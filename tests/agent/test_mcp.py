@@ -68,7 +68,6 @@ async def test_time_and_loss() -> None:
     assert kind_of(late) == "transient" and "timed out after 0.2 s" in late.content
 
 
-@pytest.mark.timeout(60)
 async def test_tools_of_an_endpoint() -> None:
     """An agent calls the tools of two servers; a prefix keeps their names apart."""
     with McpProcess() as one, McpProcess() as two:

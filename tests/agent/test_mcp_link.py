@@ -111,7 +111,6 @@ async def test_a_program_that_says_nothing() -> None:
     assert (await asking).kind == "environment"
 
 
-@pytest.mark.timeout(60)
 async def test_an_endpoint_that_restarts() -> None:
     """While it is away calls fail; once it is back they work."""
     with McpProcess() as server:

@@ -14,7 +14,7 @@ from backscroll.web.app import Application, routes
 from backscroll.web.services import WebLimits
 from served import read_run, request, served
 from starlette.routing import Mount, Route
-from working import agent_of, begun, held
+from working import agent_of, begun, held, until_ended
 
 THREAD = "/console/api/threads/nope"
 
@@ -160,6 +160,7 @@ async def test_a_run_is_aborted_by_request(valkey_url: str, prefix: str) -> None
     async with served(agent_of(held(), held()), valkey_url, prefix) as server:
         await begun(server.worker, "r1")
         by_run = await server.http.post("/agui/abort", json={"runId": "r1"})
+        await until_ended(server.worker, "r1")
         await begun(server.worker, "r2", "hi", "again")
         by_thread = await server.http.post("/agui/abort", json={"threadId": "t"})
         nothing = await server.http.post("/agui/abort", json={"threadId": "unknown"})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from backscroll.agent.agent import Agent
 from backscroll.agui.options import AgentRules
 from backscroll.compaction.extractive import ExtractiveSummariser
@@ -103,7 +102,6 @@ async def test_what_is_gone_is_named(valkey_url: str, prefix: str) -> None:
     assert sent["messages"][1]["content"] == "hi"
 
 
-@pytest.mark.timeout(60)
 async def test_compactions_of_a_thread(valkey_url: str, prefix: str) -> None:
     """9.3: decisions with their numbers, the summary's text, the one before, and the card."""
     rules = AgentRules("a", timeline="full")
