@@ -33,6 +33,7 @@ class Rules:
     alternate: bool = False
     reasoning: Literal["allow", "refuse", "demand"] = "allow"
     tools_with_history: bool = False
+    signed: bool = True
 
 
 class Refused(Exception):

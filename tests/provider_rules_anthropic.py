@@ -8,42 +8,77 @@ from typing import Any
 
 import jsonschema
 from provider_rules import NAME, Refused, Rules, no_constant, texts_in, unique_keys
+from provider_script_anthropic import sign
 
 CALL_ID = re.compile(r"[A-Za-z0-9_-]+")
 TOP_KEYS = {
     "model", "max_tokens", "system", "messages", "tools", "tool_choice", "temperature", "top_p",
     "top_k", "stop_sequences", "thinking", "output_config", "metadata", "service_tier", "stream",
 }  # fmt: skip
+COUNT_KEYS = {
+    "model", "system", "messages", "tools", "tool_choice", "thinking", "output_config",
+    "cache_control", "context_management", "mcp_servers", "speed",
+}  # fmt: skip
+SERVER_BLOCKS = {"server_tool_use", "web_search_tool_result"}
 BLOCKS = {
     "user": {"text", "image", "document", "tool_result"},
-    "assistant": {"text", "tool_use", "thinking", "redacted_thinking", "server_tool_use"},
+    "assistant": {"text", "tool_use", "thinking", "redacted_thinking", *SERVER_BLOCKS},
+}
+BLOCK_KEYS = {
+    "text": {"text", "citations"},
+    "image": {"source"},
+    "document": {"source", "title", "context", "citations"},
+    "tool_use": {"id", "name", "input", "caller"},
+    "tool_result": {"tool_use_id", "content", "is_error"},
+    "thinking": {"thinking", "signature"},
+    "redacted_thinking": {"data"},
 }
 IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 
 
 def check_anthropic(raw: bytes, rules: Rules) -> dict[str, Any]:
     """Return the parsed body, or raise Refused with the sentence a real server would send."""
+    body = _parsed(raw, TOP_KEYS, rules)
+    if not isinstance(body.get("max_tokens"), int) or body["max_tokens"] < 1:
+        raise Refused("max_tokens: Field required")
+    _check_content(raw, body, rules)
+    _check_sampling(body)
+    _check_thinking_asked(body)
+    return body
+
+
+def check_count(raw: bytes, rules: Rules) -> dict[str, Any]:
+    """Return the parsed body of a request to count tokens, or raise Refused."""
+    body = _parsed(raw, COUNT_KEYS, rules)
+    _check_content(raw, body, rules)
+    return body
+
+
+def _parsed(raw: bytes, keys: set[str], rules: Rules) -> dict[str, Any]:
     try:
         body = json.loads(
             raw.decode("utf-8"), object_pairs_hook=unique_keys, parse_constant=no_constant
         )
     except ValueError as error:
         raise Refused(f"The request body is not valid JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise Refused("Input should be an object")
     if any("\ud800" <= char <= "\udfff" for text in texts_in(body) for char in text):
         raise Refused("The request body is not valid JSON: lone surrogate")
     for key in body:
-        if key not in TOP_KEYS and key not in rules.extra_keys:
+        if key not in keys and key not in rules.extra_keys:
             raise Refused(f"{key}: Extra inputs are not permitted")
     if not body.get("model"):
         raise Refused("model: Field required")
-    if not isinstance(body.get("max_tokens"), int) or body["max_tokens"] < 1:
-        raise Refused("max_tokens: Field required")
+    return body
+
+
+def _check_content(raw: bytes, body: dict[str, Any], rules: Rules) -> None:
     _check_system(body)
     _check_tools(body)
     _check_messages(body, rules)
     if raw.count(b'"cache_control"') > 4:
         raise Refused("A maximum of 4 blocks with cache_control may be provided.")
-    return body
 
 
 def _check_system(body: dict[str, Any]) -> None:
@@ -60,6 +95,7 @@ def _check_messages(body: dict[str, Any], rules: Rules) -> None:
     if not isinstance(messages, list) or not messages:
         raise Refused("messages: at least one message is required")
     open_ids: list[str] = []
+    seen: set[str] = set()
     for n, message in enumerate(messages):
         where, role = f"messages.{n}", message.get("role")
         if role not in BLOCKS or set(message) != {"role", "content"}:
@@ -67,11 +103,14 @@ def _check_messages(body: dict[str, Any], rules: Rules) -> None:
         if role != ("user", "assistant")[n % 2]:
             raise Refused(f'{where}: roles must alternate between "user" and "assistant"')
         blocks = _blocks(message, where)
+        if rules.signed:
+            _check_signatures(blocks, where)
         results = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
         _check_results(open_ids, results, blocks, where)
         open_ids = [block["id"] for block in blocks if block["type"] == "tool_use"]
-        if len(set(open_ids)) < len(open_ids):
+        if len(set(open_ids)) < len(open_ids) or seen & set(open_ids):
             raise Refused(f"{where}: `tool_use` ids must be unique")
+        seen |= set(open_ids)
     if open_ids:
         raise Refused(_unanswered(f"messages.{len(messages) - 1}", open_ids))
     last = messages[-1]
@@ -91,8 +130,11 @@ def _blocks(message: dict[str, Any], where: str) -> list[dict[str, Any]]:
     for block in content:
         if block.get("type") not in BLOCKS[message["role"]]:
             raise Refused(f"{where}.content: unexpected block {block.get('type')!r}")
+        _check_keys(block, f"{where}.content.{block['type']}")
         _CHECKS[block["type"]](block, f"{where}.content")
     kinds = [block["type"] for block in content]
+    if kinds[-1] in ("thinking", "redacted_thinking"):
+        raise Refused(f"{where}: The final block in an assistant message cannot be `{kinds[-1]}`.")
     thinks = [n for n, kind in enumerate(kinds) if kind.endswith("thinking")]
     if thinks and "tool_use" in kinds and kinds.index("tool_use") < thinks[-1]:
         raise Refused(f"{where}: thinking blocks must come before tool_use blocks")
@@ -149,18 +191,42 @@ def _check_result(block: dict[str, Any], where: str) -> None:
     for inner in content or ():
         if inner.get("type") not in ("text", "image"):
             raise Refused(f"{where}.tool_result.content: unexpected {inner.get('type')!r}")
+        _check_keys(inner, f"{where}.tool_result.content.{inner['type']}")
         _CHECKS[inner["type"]](inner, f"{where}.tool_result.content")
     if not content:
         raise Refused(f"{where}.tool_result.content: empty")
 
 
 def _check_thinking(block: dict[str, Any], where: str) -> None:
-    fields = ("data",) if block["type"] == "redacted_thinking" else ("thinking", "signature")
-    for name in fields:
-        if not isinstance(block.get(name), str) or not block[name]:
-            raise Refused(f"{where}: Invalid `{name}` in `{block['type']}` block")
+    kind = block["type"]
+    name = "data" if kind == "redacted_thinking" else "signature"
+    if not isinstance(block.get(name), str) or not block[name]:
+        raise Refused(f"{where}: Invalid `{name}` in `{kind}` block")
+    if kind == "thinking" and not isinstance(block.get("thinking"), str):
+        raise Refused(f"{where}.thinking.thinking: Field required")
     if "cache_control" in block:
         raise Refused(f"{where}: cache_control cannot be set for thinking blocks")
+
+
+def _check_signatures(blocks: list[dict[str, Any]], where: str) -> None:
+    """A thought goes back as it came: its signature was made of its text."""
+    for n, block in enumerate(blocks):
+        if block["type"] == "thinking" and block["signature"] != sign(block["thinking"]):
+            raise Refused(f"{where}.content.{n}: Invalid `signature` in `thinking` block")
+
+
+def _check_keys(block: dict[str, Any], where: str) -> None:
+    known = BLOCK_KEYS.get(block["type"])
+    extra = set() if known is None else set(block) - known - {"type", "cache_control"}
+    if extra:
+        raise Refused(f"{where}.{min(extra)}: Extra inputs are not permitted")
+    mark = block.get("cache_control", {"type": "ephemeral"})
+    if mark.get("type") != "ephemeral" or mark.get("ttl", "5m") not in ("5m", "1h"):
+        raise Refused(f"{where}.cache_control: Input should be 'ephemeral', ttl '5m' or '1h'")
+
+
+def _check_any(block: dict[str, Any], where: str) -> None:
+    """What the server's own tools left is taken as it is."""
 
 
 _CHECKS = {
@@ -169,6 +235,7 @@ _CHECKS = {
     "document": _check_file,
     "tool_use": _check_use,
     "server_tool_use": _check_use,
+    "web_search_tool_result": _check_any,
     "tool_result": _check_result,
     "thinking": _check_thinking,
     "redacted_thinking": _check_thinking,
@@ -196,6 +263,11 @@ def _check_tools(body: dict[str, Any]) -> None:
         schema = tool.get("input_schema")
         if not isinstance(schema, dict) or schema.get("type") != "object":
             raise Refused("tools.input_schema.type: Field required")
+        if {"oneOf", "allOf", "anyOf"} & schema.keys():
+            raise Refused(
+                "tools.input_schema: input_schema does not support oneOf, allOf, or anyOf at the "
+                "top level"
+            )
         try:
             jsonschema.Draft202012Validator.check_schema(schema)
         except jsonschema.SchemaError as error:
@@ -204,3 +276,53 @@ def _check_tools(body: dict[str, Any]) -> None:
     named = choice.get("type") == "tool" and choice.get("name") in names
     if choice.get("type") not in ("auto", "any", "none") and not named:
         raise Refused("tool_choice: Tool not found in provided tools")
+
+
+def _check_sampling(body: dict[str, Any]) -> None:
+    for key, most in (("temperature", 1), ("top_p", 1)):
+        value = body.get(key, 0)
+        if not isinstance(value, int | float) or not 0 <= value <= most:
+            raise Refused(f"{key}: range: 0..{most}")
+    stop = body.get("stop_sequences", ["x"])
+    if not isinstance(stop, list) or not all(text.strip() for text in stop):
+        raise Refused("stop_sequences: each stop sequence must contain non-whitespace")
+
+
+def _check_thinking_asked(body: dict[str, Any]) -> None:
+    thinking = body.get("thinking", {"type": "disabled"})
+    kind = thinking.get("type")
+    if kind not in ("enabled", "disabled", "adaptive"):
+        raise Refused("thinking: Input tag is none of 'enabled', 'disabled', 'adaptive'")
+    if kind == "disabled":
+        return
+    if body.get("tool_choice", {}).get("type") in ("any", "tool"):
+        raise Refused("Thinking may not be enabled when tool_choice forces tool use.")
+    if body.get("temperature", 1) != 1:
+        raise Refused("`temperature` may only be set to 1 when thinking is enabled.")
+    if "top_k" in body or body.get("top_p", 1) < 0.95:
+        raise Refused("`top_k` and `top_p` below 0.95 must be unset when thinking is enabled.")
+    if kind == "adaptive":
+        return
+    budget = thinking.get("budget_tokens", 0)
+    if budget < 1024:
+        raise Refused("thinking.enabled.budget_tokens: should be greater than or equal to 1024")
+    if budget >= body["max_tokens"]:
+        raise Refused("`max_tokens` must be greater than `thinking.budget_tokens`.")
+    _check_turn_thinks(body["messages"])
+
+
+def _check_turn_thinks(messages: list[dict[str, Any]]) -> None:
+    """Where results are answered, the turn they belong to must have begun with a thought."""
+    begun = None
+    for n, message in enumerate(messages):
+        blocks = _blocks(message, "")
+        if message["role"] == "assistant":
+            begun = (n, blocks[0]["type"]) if begun is None else begun
+        elif any(block["type"] != "tool_result" for block in blocks):
+            begun = None
+    if begun is not None and not begun[1].endswith("thinking"):
+        raise Refused(
+            f"messages.{begun[0]}.content.0.type: Expected `thinking` or `redacted_thinking`, but "
+            f"found `{begun[1]}`. When `thinking` is enabled, a final `assistant` message must "
+            "start with a thinking block"
+        )

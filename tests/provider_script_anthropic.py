@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 from typing import Any
 
 from provider_script import Call, Hold, Reply, words
 
-SIGNATURE = "c2lnbmF0dXJl"
+
+def sign(thought: str) -> str:
+    """Return the signature of a thought; changing a character of it makes another."""
+    raw = f"signed by the provider: {thought}".encode("utf-8", "surrogatepass")
+    return base64.b64encode(hashlib.sha256(raw).digest()).decode()
 
 
 def anthropic_error(status: int, message: str, kind: str = "invalid_request_error") -> Reply:
@@ -19,8 +25,8 @@ def anthropic_body(reply: Reply, model: str, usage: dict[str, int]) -> dict[str,
     """Return the body of an answer that is not streamed."""
     content: list[dict[str, Any]] = []
     if reply.reasoning:
-        thinking = {"type": "thinking", "thinking": reply.reasoning, "signature": SIGNATURE}
-        content.append(thinking)
+        signed = {"thinking": reply.reasoning, "signature": sign(reply.reasoning)}
+        content.append({"type": "thinking", **signed})
     if reply.text:
         content.append({"type": "text", "text": reply.text})
     content += [{**_use(n, call), "input": call.args} for n, call in enumerate(reply.calls)]
@@ -64,9 +70,12 @@ def _default_events(reply: Reply, model: str, usage: dict[str, int]) -> list[Any
     index = 0
     if reply.reasoning:
         deltas = [{"type": "thinking_delta", "thinking": word} for word in words(reply.reasoning)]
-        signed = {"type": "signature_delta", "signature": SIGNATURE}
+        signed = [
+            {"type": "signature_delta", "signature": piece}
+            for piece in (sign(reply.reasoning)[:9], sign(reply.reasoning)[9:])
+        ]
         start = {"type": "thinking", "thinking": "", "signature": ""}
-        out += block_events(index, start, *deltas, signed)
+        out += block_events(index, start, *deltas, *signed)
         index += 1
     if reply.text:
         deltas = [{"type": "text_delta", "text": word} for word in words(reply.text)]

@@ -213,6 +213,15 @@ async def test_it_says_what_it_cannot_send(provider: ScriptedProvider) -> None:
     assert "seed" not in provider.requests[0].json
 
 
+def test_it_says_what_maximum_it_sends() -> None:
+    """BUD2: compaction learns the maximum output that goes out although nobody asked for one."""
+    known = AnthropicModel("claude-sonnet-4-5", api_key="k")
+    unknown = AnthropicModel("m", base_url="http://h")
+
+    assert (known.default_output, unknown.default_output) == (64_000, 4_096)
+    assert json.loads(known.encode(REQUEST, True))["max_tokens"] == 64_000
+
+
 def test_the_public_api_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a key the error names the remedy; the provider is known by its host."""
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"):

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from provider_histories import TOOLS, requests
 from provider_rules import Rules
 from provider_rules_anthropic import check_anthropic
+from provider_script_anthropic import sign
 
 IMAGES = {"user": ("image/*",)}
 CONFIG = WireConfig("m", "anthropic")
@@ -52,7 +53,7 @@ WORDS = st.text(min_size=1, max_size=20).filter(
     lambda text: text.strip() == text and "\ud800" > max(text)
 )
 BLOCKS = st.one_of(
-    st.builds(lambda t, s: {"type": "thinking", "thinking": t, "signature": s}, WORDS, WORDS),
+    st.builds(lambda t: {"type": "thinking", "thinking": t, "signature": sign(t)}, WORDS),
     st.builds(lambda d: {"type": "redacted_thinking", "data": d}, WORDS),
 )
 

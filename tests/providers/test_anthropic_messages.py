@@ -230,9 +230,12 @@ def test_a_changed_call_id_is_changed_inside_the_list() -> None:
         own().replace(incomplete=True),
         own().replace(model_content="said", rewritten_by=("x",)),
         own(data=OWN[:3]),
+        own(data=(OWN[3], THINKING)),
+        own(data=(*OWN[3:], THINKING, text(" "))),
     ],
-    ids=["format", "source", "empty", "incomplete", "rewritten", "other calls"],
-)
+    ids=["format", "source", "empty", "incomplete", "rewritten", "other calls", "ends thinking",
+         "ends thinking and blank"],
+)  # fmt: skip
 def test_a_foreign_list_is_rebuilt(message: Message) -> None:
     """ANT10: blocks of another format or provider are ignored; text and calls are rebuilt."""
     assert [block["type"] for block in replayed(message)] == ["text", "tool_use"]

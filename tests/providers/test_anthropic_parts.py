@@ -43,6 +43,13 @@ def test_documents_and_handles_have_their_forms() -> None:
     ]
 
 
+def test_another_name_of_jpeg_is_the_real_one() -> None:
+    """What people call `image/jpg` is sent by its registered name."""
+    found = RULES.blocks((FilePart("image/jpg", data="aGk="),), "user")
+
+    assert found[0]["source"]["media_type"] == "image/jpeg"
+
+
 def test_a_tool_may_answer_with_images() -> None:
     """Tool messages take text and images."""
     assert [block["type"] for block in RULES.blocks((TextPart("a"), PNG), "tool")] == [
@@ -64,6 +71,7 @@ def test_a_part_of_this_wire_passes_unchanged() -> None:
         (FilePart("audio/wav", data="aGk="), "user", "images and PDF"),
         (FilePart("text/plain", data="aGk="), "user", "images and PDF"),
         (FilePart("image/*", data="aGk="), "user", "needs its exact media type"),
+        (FilePart("image/svg+xml", data="aGk="), "user", "images are one of image/jpeg"),
         (FilePart("image/png", handle="f", provider="openai"), "user", "belongs to 'openai'"),
         (PDF, "tool", "text and images only"),
         (PNG, "assistant", "assistant messages take text only"),

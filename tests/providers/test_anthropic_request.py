@@ -38,7 +38,7 @@ def test_settings_have_one_order() -> None:
     """MOD5: the keys of a body come in the order of the specification, extra_body last."""
     options = ModelOptions(
         model="other", max_output_tokens=9, temperature=0, top_p=0.5, top_k=3, stop=("a",),
-        thinking={"type": "enabled", "budget_tokens": 1024}, response_format=FORMAT, user="u",
+        thinking={"type": "disabled"}, response_format=FORMAT, user="u",
         service_tier="auto", extra_body={"z": 1},
     )  # fmt: skip
     request = ModelRequest((user("q"),), ("s",), (ADD,), options=options)
@@ -131,6 +131,32 @@ def test_options_this_wire_does_not_know_are_left_out() -> None:
     assert "output_config" not in build(options=options)
     assert left_out(options, ModelProfile()) == ["seed", "reasoning_effort", "response_format"]
     assert left_out(ModelOptions(), ModelProfile()) == []
+
+
+def test_what_this_api_refuses_is_not_sent() -> None:
+    """A blank stop text, thinking that does not fit, sampling beside thinking."""
+    thinking = {"type": "enabled", "budget_tokens": 2_000}
+    options = ModelOptions(stop=("\n", "END"), thinking=thinking, temperature=0, top_k=3)
+
+    body = build(options=options)
+    forced = build(tools=(ADD,), tool_choice="required", options=options)
+
+    assert (body["stop_sequences"], body["thinking"]) == (["END"], thinking)
+    assert not {"temperature", "top_k"} & body.keys()
+    assert "thinking" not in forced and (forced["temperature"], forced["top_k"]) == (0, 3)
+    assert "stop_sequences" not in build(options=ModelOptions(stop=(" ",)))
+
+
+def test_a_schema_with_alternatives_becomes_one_object() -> None:
+    """The properties of all branches are offered; the tool checks its arguments itself."""
+    branches = [{"properties": {"a": {"type": "string"}}, "required": ["a"]}, True]
+    schema = {"type": "object", "properties": {"b": {"type": "integer"}}, "anyOf": branches}
+
+    sent = build(tools=(ToolSpec("t", "d", schema),))["tools"][0]["input_schema"]
+
+    properties = {"a": {"type": "string"}, "b": {"type": "integer"}}
+    assert sent == {"type": "object", "properties": properties}
+    assert schema["anyOf"] == branches
 
 
 def test_bytes_are_canonical_json() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from backscroll.kernel.content import Part
 from backscroll.kernel.model import ModelOptions, ModelRequest, ModelResponse
 from backscroll.providers.anthropic_parts import VENDOR, PartRules
-from backscroll.providers.anthropic_request import ENCODER, left_out
+from backscroll.providers.anthropic_request import ENCODER, default_output, left_out
 from backscroll.providers.anthropic_response import read_body
 from backscroll.providers.anthropic_stream import StreamReader
 from backscroll.providers.http_model import HttpModel
@@ -31,6 +31,11 @@ class AnthropicModel(HttpModel):
         self._auth["anthropic-version"] = VERSION
         if betas:
             self._auth["anthropic-beta"] = ",".join(betas)
+
+    @property
+    def default_output(self) -> int:
+        """The maximum output that is sent where nobody asks for one."""
+        return default_output(self.profile)
 
     def refuses(self, part: Part, role: str) -> str | None:
         """Return why this wire cannot send a part in a message of this role, or None."""

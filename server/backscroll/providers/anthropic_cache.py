@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from backscroll.kernel.model import Cache
+from backscroll.providers.anthropic_messages import THOUGHTS
 
 MAX_MARKS = 4
 
@@ -16,7 +17,6 @@ Places = Mapping[int, tuple[Mapping[str, Any], Block]]
 _SYSTEM = ("system", "system_and_tools", "system_and_conversation", "stable")
 _TOOLS = ("tools", "system_and_tools", "stable")
 _CONVERSATION = ("conversation", "system_and_conversation")
-_UNMARKABLE = ("thinking", "redacted_thinking")
 
 
 def mark(parts: Mapping[str, Any], places: Places, cache: Cache | None) -> None:
@@ -73,6 +73,6 @@ def _place(turn: Mapping[str, Any], last: Block) -> Iterator[tuple[list[Block], 
 def _mark(blocks: list[Block], end: int, control: Mapping[str, str]) -> None:
     """Mark the block there, or the one before where it cannot carry a mark."""
     for place in range(end, -1, -1):
-        if blocks[place].get("type") not in _UNMARKABLE:
+        if blocks[place].get("type") not in THOUGHTS:
             blocks[place] = {**blocks[place], "cache_control": dict(control)}
             return

@@ -18,6 +18,9 @@ FORMAT = "anthropic-content"
 Turn = dict[str, Any]
 """One message of the wire: a role and a list of blocks."""
 
+THOUGHTS = ("thinking", "redacted_thinking")
+"""Blocks that hold what a model thought; they are sent as they came, or not at all."""
+
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -83,14 +86,15 @@ class Conversation:
             return None
         if message.incomplete or message.model_content is not None or self._as_text:
             return None
-        uses = [block for block in blocks.data if block.get("type") == "tool_use"]
-        if len(uses) != len(message.tool_calls):
+        own = [block for block in blocks.data if not _is_blank(block)]
+        uses = [block for block in own if block.get("type") == "tool_use"]
+        if len(uses) != len(message.tool_calls) or not own or own[-1].get("type") in THOUGHTS:
+            # A reply that ended while it thought is refused as it is: no thought may come last.
             return None
         ids = iter(_call_id(call.id) for call in message.tool_calls)
         return [
             {**block, "id": next(ids)} if block.get("type") == "tool_use" else block
-            for block in blocks.data
-            if not _is_blank(block)
+            for block in own
         ]
 
     def _rebuilt(self, message: Message) -> list[dict[str, Any]]:

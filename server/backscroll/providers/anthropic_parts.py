@@ -11,6 +11,9 @@ from backscroll.kernel.model import ModelProfile
 from backscroll.providers.parts import text_only, unsupported
 
 VENDOR = "anthropic"
+IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
+
+_OTHER_NAMES = {"image/jpg": "image/jpeg"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,10 @@ class PartRules:
 def _form_problem(part: FilePart) -> str | None:
     kind = part.media_type
     if kind.startswith("image/"):
-        vague = kind == "image/*" and part.data is not None
-        return "an inline image needs its exact media type" if vague else None
+        if kind == "image/*":
+            return "an inline image needs its exact media type" if part.data is not None else None
+        known = _OTHER_NAMES.get(kind, kind) in IMAGES
+        return None if known else f"images are one of {', '.join(IMAGES)}"
     return None if kind == "application/pdf" else "images and PDF are what this wire takes"
 
 
@@ -80,4 +85,5 @@ def _source(part: FilePart) -> dict[str, Any]:
         return {"type": "file", "file_id": part.handle}
     if part.url is not None:
         return {"type": "url", "url": part.url}
-    return {"type": "base64", "media_type": part.media_type, "data": part.data}
+    kind = _OTHER_NAMES.get(part.media_type, part.media_type)
+    return {"type": "base64", "media_type": kind, "data": part.data}

@@ -9,12 +9,15 @@ from backscroll.kernel.errors import ModelError
 from backscroll.kernel.model import ModelOptions, ModelProfile, ModelRequest, Named
 from backscroll.providers.anthropic_cache import mark
 from backscroll.providers.anthropic_messages import Conversation, Turn, has_tool_blocks, plain
+from backscroll.providers.anthropic_thinking import sampling, settle
 from backscroll.providers.wire import Encoder, WireConfig
 
 DEFAULT_MAX_TOKENS = 4096
 
 UNKNOWN_OPTIONS = ("seed", "reasoning_effort")
 """Options that this wire has no place for."""
+
+_COMBINING = ("allOf", "anyOf", "oneOf")
 
 
 def build_request(
@@ -29,18 +32,19 @@ def build_request(
         **_tools(request, profile, options, conversation),
     }
     mark(parts, conversation.places, options.cache)
+    choice, limit = parts.get("tool_choice"), options.max_output_tokens or default_output(profile)
+    thinking = settle(options.thinking, parts["messages"], choice, limit)
+    stop = [text for text in options.stop or () if text.strip()]
     given = {
         "model": options.model or config.name,
-        "max_tokens": options.max_output_tokens or profile.max_output_tokens or DEFAULT_MAX_TOKENS,
+        "max_tokens": limit,
         "system": plain(parts["system"]) or None,
         "messages": [_turn(turn) for turn in parts["messages"]],
         "tools": parts.get("tools"),
-        "tool_choice": parts.get("tool_choice"),
-        "temperature": options.temperature,
-        "top_p": options.top_p,
-        "top_k": options.top_k,
-        "stop_sequences": list(options.stop) if options.stop else None,
-        "thinking": None if options.thinking is None else dict(options.thinking),
+        "tool_choice": choice,
+        **sampling(options, thinking),
+        "stop_sequences": stop or None,
+        "thinking": thinking,
         "output_config": _output_config(options.response_format, profile),
         "metadata": None if options.user is None else {"user_id": options.user},
         "service_tier": options.service_tier,
@@ -49,6 +53,11 @@ def build_request(
     body = {key: value for key, value in given.items() if value is not None}
     body.update(options.extra_body or {})
     return body
+
+
+def default_output(profile: ModelProfile) -> int:
+    """Return the maximum output that is sent where nobody asks for one."""
+    return profile.max_output_tokens or DEFAULT_MAX_TOKENS
 
 
 ENCODER = Encoder(
@@ -97,7 +106,15 @@ def _tools(
 
 
 def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    return dict(schema) if "type" in schema else {"type": "object", "properties": {}, **schema}
+    """Return a schema of an object; this API takes no choice between schemas at the top."""
+    out = dict(schema) if "type" in schema else {"type": "object", "properties": {}, **schema}
+    branches = [branch for name in _COMBINING for branch in out.pop(name, ())]
+    if not branches:
+        return out
+    properties: dict[str, Any] = {}
+    for branch in (*branches, out):
+        properties |= branch.get("properties", {}) if isinstance(branch, Mapping) else {}
+    return {**out, "properties": properties}
 
 
 def _choice(choice: Any, parallel: bool | None) -> dict[str, Any]:
