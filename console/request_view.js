@@ -7,11 +7,19 @@ import {failed, loading} from './states.js';
 
 const CHUNK = 100;
 
-/** How the rebuilt request compares with the record. @param {{matches?: boolean}} request */
+/**
+ * How the rebuilt request compares with the record: by its bytes, and where these cannot be compared
+ * (a model without a wire, an encoder that is not here) by its messages.
+ * @param {{matches?: boolean, sent_matches?: boolean}} request
+ */
 export function matchWords(request) {
   if (request.matches === true) return {text: 'derived · matches the recorded hash', wrong: false};
   if (request.matches === false) return {text: 'derived · differs from the recorded hash', wrong: true};
-  return {text: 'derived · hash not comparable', wrong: false};
+  if (request.sent_matches === false) {
+    return {text: 'derived · messages differ from the recorded hash', wrong: true};
+  }
+  const messages = request.sent_matches ? ' · messages match theirs' : '';
+  return {text: `derived · hash not comparable${messages}`, wrong: false};
 }
 
 /** The element for both. */

@@ -281,6 +281,25 @@ def test_keys_do_not_fire_while_typing(shell: Page) -> None:
     assert said == ["down", None, None, None, None, "go-threads", "close"]
 
 
+@pytest.mark.parametrize(
+    ("request_", "text", "wrong"),
+    [
+        ({"matches": True, "sent_matches": True}, "matches the recorded hash", False),
+        ({"matches": False, "sent_matches": True}, "differs from the recorded hash", True),
+        ({"sent_matches": True}, "hash not comparable · messages match theirs", False),
+        ({"sent_matches": False}, "messages differ from the recorded hash", True),
+        ({"missing": ["m1"]}, "hash not comparable", False),
+    ],
+)
+def test_a_rebuilt_request_is_compared(
+    shell: Page, request_: dict[str, Any], text: str, wrong: bool
+) -> None:
+    """A body is compared by its bytes, or where it has none by its messages; both are said."""
+    said = module(shell, "request_view.js", "(m, r) => m.matchWords(r)", request_)
+
+    assert said == {"text": f"derived · {text}", "wrong": wrong}
+
+
 def _luminance(colour: str) -> float:
     parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
