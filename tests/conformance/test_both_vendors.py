@@ -1,0 +1,185 @@
+"""One agent over both wires: the same history, and threads that change over in the middle."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from typing import Any
+
+import httpx
+import pytest
+from backscroll.kernel.message import (
+    Message,
+    Role,
+    ToolCall,
+    assistant,
+    tool_call,
+    tool_result,
+    user,
+)
+from backscroll.kernel.model import ModelRequest
+from backscroll.kernel.tool import ToolSpec
+from backscroll.providers.demo import DemoModel, DemoReply
+from processes import PROGRAMS, ServerProcess
+from programs.vendor_agent import agent_over
+from provider_script_anthropic import sign
+from scripted_provider import Call, Recorded, Reply, ScriptedProvider
+from served import request, served, sse_events
+
+WIRES = ("openai", "anthropic")
+QUESTIONS = (
+    'Please think, then use add {"a": 1, "b": 2} and use broken {}',
+    "记住：订单 A-1042 很重要 🌍",
+    "Count to 5",
+)
+SCRIPT = (
+    DemoReply("I look. ", "深く考える 🌍 ", (tool_call("x", "add", {"b": 2, "a": 1}),)),
+    DemoReply("", "", (tool_call("x", "add", {"a": 3, "b": 4}), tool_call("y", "broken"))),
+    DemoReply("Done: 3, and 7."),
+    DemoReply("Yes?", "hm"),
+    DemoReply("", "", (ToolCall("z", "add", None, '{"a": '),)),
+    DemoReply("It broke off."),
+)
+
+
+def neutral(record: Recorded) -> ModelRequest:
+    """Return what a request of either wire asks, as a model of ours would be asked."""
+    body = record.json
+    tools = [tool.get("function", tool) for tool in body.get("tools", ())]
+    specs = tuple(
+        ToolSpec(t["name"], t["description"], t.get("parameters") or t["input_schema"])
+        for t in tools
+    )
+    read = _from_blocks if record.is_anthropic else _from_chat
+    return ModelRequest(tuple(m for message in body["messages"] for m in read(message)), (), specs)
+
+
+def _from_chat(message: dict[str, Any]) -> Iterator[Message]:
+    if message["role"] != "system":
+        yield Message.from_dict(message)
+
+
+def _from_blocks(message: dict[str, Any]) -> Iterator[Message]:
+    blocks = message["content"]
+    blocks = [{"type": "text", "text": blocks}] if isinstance(blocks, str) else blocks
+    texts = [block["text"] for block in blocks if block["type"] == "text"]
+    if message["role"] == "assistant":
+        uses = [b for b in blocks if b["type"] == "tool_use"]
+        made = [tool_call(b["id"], b["name"], b["input"]) for b in uses]
+        yield assistant("".join(texts) or None, made)
+        return
+    for block in blocks:
+        if block["type"] == "tool_result":
+            yield tool_result(block["tool_use_id"], "", block["content"])
+    yield from map(user, texts)
+
+
+def played_by(demo: DemoModel, provider: ScriptedProvider) -> None:
+    """Let a demo model answer what the provider is asked."""
+    pool = ThreadPoolExecutor(1)
+
+    def answer(record: Recorded) -> Reply:
+        response = pool.submit(asyncio.run, demo.generate(neutral(record))).result(10)
+        calls = tuple(Call(c.name, c.args_text, c.id) for c in response.tool_calls)
+        return Reply(text=response.text, reasoning=response.reasoning or "", calls=calls)
+
+    provider.script.answer = answer
+
+
+def plain(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return messages without what belongs to one wire; ids become the order they came in."""
+    order: dict[str, str] = {}
+    out = [message.replace(blocks=None, id=None).to_dict() for message in messages]
+    for message in out:
+        for place in (message, *message.get("tool_calls", ())):
+            for key in {"id", "tool_call_id"} & place.keys():
+                place[key] = order.setdefault(place[key], f"id{len(order)}")
+    return out
+
+
+async def history_over(wire: str, questions: Sequence[str], script: Any) -> list[dict[str, Any]]:
+    """Return the stored history of a conversation with the demo model behind a wire."""
+
+    async def listen(event: Any) -> None:
+        """Have the replies streamed."""
+
+    with ScriptedProvider() as provider:
+        played_by(DemoModel(script, delay_s=0), provider)
+        async with aclosing(agent_over(wire, provider.url)) as agent:
+            for question in questions:
+                result = await agent.invoke(question, conversation_id="t", on_event=listen)
+                assert result.status == "completed", result
+            stored = await agent.memory.get("t")
+        assert provider.problems == []
+        assert {r.is_anthropic for r in provider.requests} == {wire == "anthropic"}
+    return plain(stored)
+
+
+@pytest.mark.parametrize("script", [None, SCRIPT], ids=["rules", "script"])
+async def test_the_same_turn_over_both_wires(script: Any) -> None:
+    """END3: calls side by side, a failure, reasoning, cut arguments: one stored history."""
+    over_openai, over_anthropic = [await history_over(wire, QUESTIONS, script) for wire in WIRES]
+
+    assert over_openai == over_anthropic
+    outcomes = [m.get("outcome") for m in over_openai if m["role"] == Role.TOOL]
+    assert {"ok", "error"} <= set(outcomes)
+    assert any(message.get("reasoning") for message in over_openai)
+
+
+PAY = Call("pay", {"to": "ann", "amount": 10}, "call_pay")
+ADD = Call("add", {"a": 1, "b": 2}, "functions.add:0")
+THOUGHT = "深く 🌍 é  "
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(("first", "second"), [WIRES, WIRES[::-1]])
+async def test_a_thread_changes_over_pauses_and_is_resumed_elsewhere(
+    first: str, second: str, valkey_url: str, prefix: str, provider: ScriptedProvider
+) -> None:
+    """END4: one wire, then the other, a pause there, resumed by a new process, then back again."""
+    provider.configure(reasoning="demand")
+    async with served(agent_over(first, provider.url), valkey_url, prefix) as server:
+        provider.add(Reply("I add.", THOUGHT, (ADD, Call("broken"))), Reply("It is 3.", "hm"))
+        await server.run("t", "r1", {"id": "u1", "role": "user", "content": "add"})
+    async with served(agent_over(second, provider.url), valkey_url, prefix) as server:
+        provider.add(Reply("I pay.", THOUGHT, (PAY, ADD)))
+        paused = await server.run("t", "r2", {"id": "u2", "role": "user", "content": "pay"})
+    (question,) = paused[-1]["outcome"]["interrupts"]
+    provider.add(Reply("Paid."), Reply("Bye."))
+
+    answer = {"interruptId": question["id"], "status": "resolved", "payload": {"approved": True}}
+    env = {"BACKSCROLL_KEY_PREFIX": prefix, "PROVIDER_URL": provider.url, "WIRE": second}
+    done = await asyncio.to_thread(resumed, valkey_url, env, answer)
+    async with served(agent_over(first, provider.url), valkey_url, prefix) as server:
+        back = await server.run("t", "r4", {"id": "u4", "role": "user", "content": "bye"})
+
+    results = [e for e in done if e["type"] == "TOOL_CALL_RESULT"]
+    assert {result["content"] for result in results} == {"paid 10 to ann", "3"}
+    assert back[-1]["type"] == "RUN_FINISHED" and provider.problems == []
+    assert [r.is_anthropic for r in provider.requests] == [
+        wire == "anthropic" for wire in (first, first, second, second, first)
+    ]
+    last_reply = next(
+        m for m in reversed(provider.requests[3].messages) if m["role"] == "assistant"
+    )
+    if second == "anthropic":
+        thought = {"type": "thinking", "thinking": THOUGHT, "signature": sign(THOUGHT)}
+        assert last_reply["content"][0] == thought and "thinking" in provider.requests[3].json
+    else:
+        assert last_reply["reasoning_content"] == THOUGHT
+    last = json.dumps(provider.requests[-1].json, ensure_ascii=False)
+    assert all(text in last for text in ("I add.", "It is 3.", "I pay.", "paid 10 to ann", "Paid."))
+
+
+def resumed(redis_url: str, env: dict[str, str], answer: Any) -> list[dict[str, Any]]:
+    """Return the events of a run that a process of its own resumes with an answer."""
+    path = os.pathsep.join([str(PROGRAMS), os.environ.get("PYTHONPATH", "")])
+    env = {**env, "PYTHONPATH": path}
+    with ServerProcess("vendor_agent", redis_url=redis_url, env=env) as server:
+        body = request("t", "r3", resume=[answer])
+        done = httpx.post(f"{server.url}/agui", json=body, trust_env=False, timeout=20)
+    return sse_events(done.text)
