@@ -22,6 +22,7 @@ _HOMES: dict[str, str] = {
         "agent.pause": "InMemoryPauseStore PauseStore",
         "compaction.extractive": "ExtractiveSummariser",
         "compaction.filter": "Compaction",
+        "compaction.write_back": "write_back_to",
         "conversation.memory": "ChatMemory InMemoryChatMemory",
         "conversation.windowed": "WindowedChatMemory",
         "filters.approval": "AskApproval",

@@ -32,7 +32,7 @@ def history(*messages: Message, ranges: Ranges = ()) -> StoredHistory:
         StoredMessage(n, message, marks=("superseded",) if in_ranges(ranges, n) else ())
         for n, message in enumerate(messages, start=1)
     )
-    return StoredHistory(tuple(stored), 4, 1, ranges)
+    return StoredHistory(tuple(stored), 4, 1, ranges, total=len(messages))
 
 
 @pytest.mark.parametrize("message", rich_messages())

@@ -100,6 +100,8 @@ class AgentSetup:
         )
         search = check_tool_search(self.tool_search)
         compaction = check_compaction(self.compaction)
+        if compaction is not None:
+            compaction = compaction.over(self.memory)
         recall = compaction.recall_tool(self.memory) if compaction is not None else None
         own_tools = (search.finder if search is not None else None, recall)
         tools = ToolSet((*self.tools, *(tool for tool in own_tools if tool is not None)))

@@ -39,7 +39,7 @@ from backscroll.compaction.summarisers import Summarisers
 from backscroll.compaction.summary_run import SummaryOutcome
 from backscroll.compaction.texts import CompactionTexts
 from backscroll.compaction.tokens import Sizes, TokenCounter
-from backscroll.compaction.write_back import WriteBack, WritingBack
+from backscroll.compaction.write_back import StoreBack, WriteBack, WritingBack
 from backscroll.kernel.errors import AssemblyError, ModelError
 from backscroll.kernel.filter import ChatHandler, Filter
 from backscroll.kernel.model import ChatModel
@@ -118,6 +118,20 @@ class Compaction(Actions, Ahead, Filter):
             own_pins or pins or self._inputs.pins,
             overrides or self._inputs.overrides,
         )
+        return bound
+
+    def over(self, memory: object) -> Compaction:
+        """Return this filter with its write-back on a memory, if it wants the agent's own.
+
+        Raises `invalid_option` for one that cannot do what write-back needs.
+        """
+        hook = self._write_back
+        if not isinstance(hook, StoreBack) or hook.memory is not None:
+            return self
+        bound = copy.copy(self)
+        bound._write_back = hook.bind(memory)
+        back = WritingBack(bound._write_back, self._access, self._ids)
+        bound._making = dataclasses.replace(self._making, write_back=back)
         return bound
 
     async def aclose(self) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from backscroll.compaction.plan_value import Plan
 from backscroll.compaction.reasons import Warned
@@ -25,41 +25,67 @@ WriteBack = Callable[[str, list[Message], list[Message]], Awaitable[Any] | Any]
 class ReplacingMemory(Protocol):
     """A memory that can put a shorter history in place of one, in one step."""
 
-    async def get(self, conversation_id: str) -> list[Message]:
-        """Return the live history."""
-        ...
-
     async def replace(
-        self, conversation_id: str, messages: Sequence[Message], *, expected: int, archive: bool
+        self,
+        conversation_id: str,
+        messages: Sequence[Message],
+        *,
+        expected: int,
+        ids: Sequence[str],
+        archive: bool,
     ) -> bool:
         """Put messages in place of the first `expected`; what was appended since stays behind.
 
-        False, and nothing changed, when those are not what the messages were made from. With
-        `archive` the replaced ones stay readable for call records.
+        False, and nothing changed, when those are not the ones with these ids, which the messages
+        were made from. With `archive` the replaced ones stay readable for call records.
         """
         ...
 
 
-def write_back_to(memory: ReplacingMemory, archive: bool = True) -> WriteBack:
-    """Return a hook that stores the compacted history in place of the original one.
+@dataclass(frozen=True, slots=True)
+class StoreBack:
+    """A hook that stores the compacted history in place of the original one."""
 
-    People see the shorter history, too. Raises `invalid_option` for a memory that cannot replace.
-    """
-    if not hasattr(memory, "replace"):
-        message = f"write_back_to: expected a memory with replace(), got {memory!r}"
-        raise AssemblyError("invalid_option", message, "memory")
+    memory: ReplacingMemory | None
+    archive: bool = True
 
-    async def store(
-        conversation_id: str, compacted: list[Message], original: list[Message]
+    async def __call__(
+        self, conversation_id: str, compacted: list[Message], original: list[Message]
     ) -> bool:
-        present = await memory.get(conversation_id)
-        if [m.id for m in present[: len(original)]] != [m.id for m in original]:
-            return False
-        return await memory.replace(
-            conversation_id, compacted, expected=len(original), archive=archive
+        """Say whether the shorter history is stored."""
+        if self.memory is None:
+            raise _cannot_replace(None)
+        return await self.memory.replace(
+            conversation_id,
+            compacted,
+            expected=len(original),
+            ids=[message.id or "" for message in original],
+            archive=self.archive,
         )
 
-    return store
+    def bind(self, memory: object) -> StoreBack:
+        """Return the hook on a host's memory, if it was given none of its own."""
+        return self if self.memory is not None else _checked(memory, self.archive)
+
+
+def write_back_to(memory: ReplacingMemory | None = None, archive: bool = True) -> StoreBack:
+    """Return a hook that stores the compacted history in place of the original one.
+
+    People see the shorter history, too. Without a memory it is the agent's own. Raises
+    `invalid_option` for a memory that cannot replace.
+    """
+    return StoreBack(None, archive) if memory is None else _checked(memory, archive)
+
+
+def _checked(memory: object, archive: bool) -> StoreBack:
+    if not hasattr(memory, "replace"):
+        raise _cannot_replace(memory)
+    return StoreBack(cast("ReplacingMemory", memory), archive)
+
+
+def _cannot_replace(memory: object) -> AssemblyError:
+    message = f"write_back_to: expected a memory with replace(), got {memory!r}"
+    return AssemblyError("invalid_option", message, "memory")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +121,14 @@ class WritingBack:
             await self.access.swap(
                 conversation_id, EMPTY.replace(failures=entry.failures), entry.generation
             )
-        return _told(planned, "done")
+        return _told(planned, "done", stored=stored is True)
 
 
-def _told(planned: Plan, result: str, warning: Warned | None = None) -> Plan:
+def _told(
+    planned: Plan, result: str, warning: Warned | None = None, *, stored: bool = False
+) -> Plan:
     decision, warnings = planned.decision, list(planned.warnings)
-    told: dict[str, Any] = {"result": result}
+    told: dict[str, Any] = {"result": result, **({"stored": True} if stored else {})}
     if decision is None:
         return planned
     shown = list(decision.warnings)

@@ -78,12 +78,13 @@ class InMemoryChatMemory:
         messages: Sequence[Message],
         *,
         expected: int,
+        ids: Sequence[str] | None = None,
         archive: bool = False,
     ) -> bool:
         """Put messages in place of the first `expected` ones; later ones stay behind them.
 
-        False, and nothing changed, when a message that is to stay is not among those. What is
-        replaced is gone: this memory keeps no archive.
+        False, and nothing changed, when those are not the messages with these ids, or one that is
+        to stay is not among them as it is. What is replaced is gone: nothing is archived here.
         """
         conversation = self._conversations.get(conversation_id) or _Conversation()
         present = conversation.messages
@@ -92,6 +93,8 @@ class InMemoryChatMemory:
         fresh = prepare(messages, self._ids)
         known = [message for message in fresh if message.id in replaced]
         moved = any(message.id in after for message in fresh)
+        if ids is not None and [message.id for message in present[:expected]] != [*ids]:
+            return False
         if len(present) < expected or moved or any(replaced[m.id] != m for m in known):
             return False
         shorter = _Conversation()

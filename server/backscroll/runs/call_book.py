@@ -126,7 +126,8 @@ class CallBook:
     ) -> tuple[list[tuple[int, Message]], dict[str, bytes]]:
         stored = await self._history.read(thread)
         blobs = await self._log.blobs(thread, sorted(blob_names(attempt.record)))
-        return [(found.position, found.message) for found in stored.messages], blobs
+        past = await self._history.past(thread, stored, rewrites_of(attempt.record))
+        return past, blobs
 
 
 def read_calls(entries: Iterable[Entry]) -> list[Call]:
@@ -185,6 +186,11 @@ def blob_names(record: Mapping[str, Any]) -> set[str]:
         record.get("model", {}).get("setup"),
     )
     return names | {name for name in more if isinstance(name, str) and name}
+
+
+def rewrites_of(record: Mapping[str, Any]) -> int:
+    """Return how often write-back had shortened the history that a record was made from."""
+    return int(record.get("history", {}).get("rewrites", 0))
 
 
 def sent_json(rebuilt: Rebuilt, first: int, last: int) -> list[dict[str, Any]]:

@@ -191,12 +191,13 @@ class Operator:
             raise RequestRefused("not_found", message, {"agent": self._agent.name})
         clients, keys = self._log.clients, self._log.keys
         choices = self.choices(thread)
-        return record, compaction.bind(
+        bound = compaction.bind(
             RedisCompactionStore(clients, keys, thread.owner),
             RedisModelFacts(clients, keys),
             choices,
             choices,
         )
+        return record, bound.over(RedisChatMemory(self._log, thread.owner))
 
     async def _request(self, thread: ThreadKey) -> ChatRequest:
         memory = RedisChatMemory(self._log, thread.owner)

@@ -72,15 +72,20 @@ class Recorder:
         """The number of the newest call of the thread."""
         return self._call
 
-    def take(self, event: AgentEvent, history: Sequence[tuple[int, Message]]) -> Recorded:
-        """Return what one event puts into the log; `history` is what the run's memory read last."""
+    def take(
+        self, event: AgentEvent, history: Sequence[tuple[int, Message]], rewrites: int = 0
+    ) -> Recorded:
+        """Return what one event puts into the log; `history` is what the run's memory read last.
+
+        `rewrites` is how often write-back had shortened that.
+        """
         match event:
             case IterationStarted():
                 self._iteration = event.index + 1
             case Reported():
                 return self._reported(event.report, history)
             case CallStarted():
-                return self._started(event, history)
+                return self._started(event, history, rewrites)
             case CallRetried():
                 self._retries = event.try_number
             case CallFinished():
@@ -140,7 +145,9 @@ class Recorder:
         entry = self._entry("compaction", decision["result"], body, str(self._compactions), line)
         return Recorded((entry,), report.blobs, {"summaries": canonical_json(self._summaries)})
 
-    def _started(self, event: CallStarted, history: Sequence[tuple[int, Message]]) -> Recorded:
+    def _started(
+        self, event: CallStarted, history: Sequence[tuple[int, Message]], rewrites: int
+    ) -> Recorded:
         if event.attempt == 1:
             self._call += 1
         plan = merge_plans(self._plans)
@@ -154,6 +161,7 @@ class Recorder:
             self._iteration,
             self._worker,
             self._summaries.get(prefix),
+            rewrites,
         )
         start = CallStart(event.message_id, event.model, event.request, event.stream)
         made = make_record(place, start, plan, history, self._sizes)

@@ -104,7 +104,8 @@ class RunSink:
         try:
             for event in self._batch.take():
                 text = await self._look_up(event)
-                recorded = self._recorder.take(event, self._memory.last_read)
+                memory = self._memory
+                recorded = self._recorder.take(event, memory.last_read, memory.rewrites)
                 entries += recorded.entries
                 blobs.update(recorded.blobs)
                 meta.update(recorded.meta)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from backscroll.runs.call_book import blob_names, read_calls, request_json
+from backscroll.runs.call_book import blob_names, read_calls, request_json, rewrites_of
 from backscroll.store.history_reader import HistoryReader
 from backscroll.store.keys import ThreadKey
 from backscroll.store.thread_log import ThreadLog
@@ -36,13 +36,14 @@ class Checked:
 
 async def verify_thread(log: ThreadLog, thread: ThreadKey) -> AsyncIterator[Checked]:
     """Yield what became of every request of a thread, oldest first; nothing is written."""
-    history = (await HistoryReader(log.clients, log.keys).read(thread)).messages
-    positioned = [(found.position, found.message) for found in history]
+    reader = HistoryReader(log.clients, log.keys)
+    history = await reader.read(thread)
     seqs = await log.call_seqs(thread)
     for call in read_calls(await log.entries_at(thread, seqs)):
         for attempt in call.attempts:
             blobs = await log.blobs(thread, sorted(blob_names(attempt.record)))
-            found = request_json(attempt.record, positioned, blobs)
+            past = await reader.past(thread, history, rewrites_of(attempt.record))
+            found = request_json(attempt.record, past, blobs)
             yield judge(call.number, attempt.record, found)
 
 

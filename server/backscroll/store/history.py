@@ -41,6 +41,14 @@ class StoredMessage:
 
 
 @dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Where write-back put other messages, and the blob that keeps the former ones, if one does."""
+
+    ranges: Ranges
+    archive: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class HistoryChange:
     """What to do to a history, decided on the revision that was read."""
 
@@ -60,9 +68,9 @@ class HistoryChange:
     def entries(self, run: str) -> list[NewEntry]:
         """Return the entries that announce the change, in the order `pack` counts on."""
         found = [_superseded_entry(self.superseded, run)] if self.superseded else []
-        found += [_head_entry(stored.position, stored.message, run) for stored in self.edited]
+        found += [message_entry(stored.position, stored.message, run) for stored in self.edited]
         found += [
-            _head_entry(self.count + n, message, run)
+            message_entry(self.count + n, message, run)
             for n, message in enumerate(self.added, start=1)
         ]
         return found
@@ -88,13 +96,16 @@ class HistoryChange:
 class StoredHistory:
     """All messages of a thread as they were at one moment, superseded ones too.
 
-    `edits` counts what was not mere appending, so a reader knows whether a tail is enough.
+    `edits` counts what was not mere appending, so a reader knows whether a tail is enough. `total`
+    counts positions: those of messages that write-back replaced are among them, and empty.
     """
 
     messages: tuple[StoredMessage, ...] = ()
     revision: int = 0
     edits: int = 0
     ranges: Ranges = field(default=())
+    rewrites: tuple[Rewrite, ...] = ()
+    total: int = 0
 
     @property
     def live(self) -> list[StoredMessage]:
@@ -116,10 +127,10 @@ class StoredHistory:
         )
         ranges = self.ranges
         if gone:
-            ranges = with_range(ranges, gone[0].position, len(self.messages))
+            ranges = with_range(ranges, gone[0].position, self.total)
         return HistoryChange(
             revision=self.revision,
-            count=len(self.messages),
+            count=self.total,
             added=tuple(added),
             superseded=gone,
             ranges=ranges,
@@ -152,6 +163,11 @@ def decode(position: int, element: bytes, ranges: Ranges = ()) -> StoredMessage:
 def stored_form(message: Message) -> Message:
     """Return a message as it will be read back."""
     return decode(1, msgpack.packb([0, 0, encode(message, "", ())])).message
+
+
+def parse_rewrites(text: str) -> tuple[Rewrite, ...]:
+    """Read how often and where a history was rewritten."""
+    return tuple(Rewrite(parse_ranges(where), name) for where, name in json.loads(text or "[]"))
 
 
 def parse_ranges(text: str) -> Ranges:
@@ -207,12 +223,15 @@ def message_head(position: int, message: Message) -> dict[str, Any]:
     return {**head, **{name: value for name, value in optional.items() if value is not None}}
 
 
-def _head_entry(position: int, message: Message, run: str) -> NewEntry:
+def message_entry(
+    position: int, message: Message, run: str, more: Mapping[str, Any] | None = None
+) -> NewEntry:
+    """Return the entry that announces a message, with more that is to be known of it."""
     text = message.text or ", ".join(f"{c.name}({c.args_text})" for c in message.tool_calls)
     return NewEntry(
         kind="message",
         type="added",
-        body=_json(message_head(position, message)),
+        body=_json({**message_head(position, message), **(more or {})}),
         audience="operator",
         run=run,
         ref=message.id or "",

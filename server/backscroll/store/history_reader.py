@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from backscroll.kernel.message import Message
 from backscroll.store.connection import RedisClients, store_errors
@@ -14,8 +14,10 @@ from backscroll.store.history import (
     StoredMessage,
     decode,
     parse_ranges,
+    parse_rewrites,
 )
 from backscroll.store.keys import Keys, ThreadKey
+from backscroll.store.rewriting import as_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +53,25 @@ class HistoryReader:
     async def read(self, thread: ThreadKey, known: StoredHistory | None = None) -> StoredHistory:
         """Return a history whole; with what is known of it, only its tail travels."""
         known = known or StoredHistory()
-        fresh, elements = await self._fetch(thread, len(known.messages), -1)
-        if known.messages and fresh.edits != known.edits:
+        fresh, elements = await self._fetch(thread, known.total, -1)
+        if known.total and fresh.edits != known.edits:
             known = StoredHistory()
             fresh, elements = await self._fetch(thread, 0, -1)
-        tail = _decode(elements, len(known.messages), fresh.ranges)
-        return StoredHistory((*known.messages, *tail), fresh.revision, fresh.edits, fresh.ranges)
+        tail = _decode(elements, known.total, fresh.ranges)
+        total = known.total + len(elements)
+        return replace(fresh, messages=(*known.messages, *tail), total=total)
+
+    async def past(
+        self, thread: ThreadKey, known: StoredHistory, rewrites: int
+    ) -> list[tuple[int, Message]]:
+        """Return the messages of a history by position as they were after so many rewritings."""
+        names = [one.archive for one in known.rewrites[rewrites:] if one.archive]
+        archives: dict[str, bytes] = {}
+        if names:
+            with store_errors("read archived messages"):
+                found = await self._clients.read.hmget(self._keys.blobs(thread), names)
+            archives = {n: data for n, data in zip(names, found, strict=True) if data is not None}
+        return as_of(known, rewrites, archives)
 
     async def stored(self, thread: ThreadKey, first: int, last: int) -> list[StoredMessage]:
         """Return the messages at positions first to last."""
@@ -93,7 +108,7 @@ class HistoryReader:
         found = {
             id_: decode(place, element)
             for (place, id_), element in zip(places.items(), elements, strict=True)
-            if element is not None
+            if element
         }
         return Lookup(int(revision or 0), count, found)
 
@@ -103,15 +118,19 @@ class HistoryReader:
         """Return the state of a history without its messages, and elements of the same moment."""
         with store_errors("read the history"):
             async with self._clients.read.pipeline(transaction=True) as pipe:
-                pipe.hmget(self._keys.meta(thread), ["revision", "edits", "superseded"])
+                pipe.hmget(
+                    self._keys.meta(thread), ["revision", "edits", "superseded", "rewritten"]
+                )
                 pipe.lrange(self._keys.messages(thread), start, stop)
-                (revision, edits, superseded), elements = await pipe.execute()
+                (revision, edits, superseded, rewritten), elements = await pipe.execute()
         ranges = parse_ranges((superseded or b"").decode())
-        return StoredHistory((), int(revision or 0), int(edits or 0), ranges), elements
+        rewrites = parse_rewrites((rewritten or b"").decode())
+        return StoredHistory((), int(revision or 0), int(edits or 0), ranges, rewrites), elements
 
 
 def _decode(elements: Sequence[bytes], before: int, ranges: Ranges) -> list[StoredMessage]:
     return [
         decode(position, element, ranges)
         for position, element in enumerate(elements, start=before + 1)
+        if element
     ]

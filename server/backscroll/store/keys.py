@@ -7,10 +7,10 @@ What belongs to a thread lives as long as it does, unless the table says otherwi
 |---|---|---|---|
 | `bs:{T}:log` | stream | entries `<seq>-0`: t time, h head, b body, i batch | log scripts |
 | `bs:{T}:meta` | hash | see below | log scripts, `renew`, `claim`, `stop` |
-| `bs:{T}:messages` | list | msgpack `[seq, time, message]` | `start`, `history` |
-| `bs:{T}:ids` | hash | id of a live message -> position, from 1 | `start`, `history` |
+| `bs:{T}:messages` | list | msgpack `[seq, time, message]`, or nothing | history scripts |
+| `bs:{T}:ids` | hash | id of a live message -> position, from 1 | history scripts |
 | `bs:{T}:calls` | list | seq of every `call` entry | log scripts |
-| `bs:{T}:blobs` | hash | sha256 -> bytes | `append` |
+| `bs:{T}:blobs` | hash | sha256 -> bytes | `append`, `rewrite_history` |
 | `bs:{T}:runs` | hash | `s:<run>` how a run started, `e:<run>` how it ended | `start`, `finish` |
 | `bs:{T}:run` | string | what a takeover needs; until the run ends | `start`, `finish` |
 | `bs:{T}:state` | string | shared state | `start`, `append` |
@@ -23,11 +23,14 @@ Fields of pause: open (the pause as JSON), id, said (messages behind its results
 changes) · `q:<call>` what was asked and `d:<call>` what was decided, each behind its time ·
 `t:<pause>` the run that went on with it.
 
-Log scripts are `append`, `start`, `finish`, `decide` and `history`. Fields of meta: seq, time,
-floor, epoch · fence, run, lease, worker, stop · owner, agent, title, archived, created · last_run,
-last_status · pause (its id), questions (how many are open) · counts `n_<kind>`, runs, errors,
-messages · revision, edits, superseded (of the history) · whatever a writer of the log adds, such
-as model and context.
+History scripts are `start`, `history` and `rewrite_history`; log scripts are these, `append`,
+`finish` and `decide`. A message's position is its place in the list for ever: that of one which
+write-back replaced holds the summary, or nothing.
+
+Fields of meta: seq, time, floor, epoch · fence, run, lease, worker, stop · owner, agent, title,
+archived, created · last_run, last_status · pause (its id), questions (how many are open) · counts
+`n_<kind>`, runs, errors, messages · revision, edits, superseded, rewritten (of the history) ·
+whatever a writer of the log adds, such as model and context.
 
 Indexes over all threads; they are rebuilt from the threads when lost:
 

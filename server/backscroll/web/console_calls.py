@@ -11,8 +11,9 @@ from starlette.responses import Response
 
 from backscroll.agui.refusal import RequestRefused
 from backscroll.compaction.settings import Settings
-from backscroll.runs.call_book import Attempt, Call, sent_json
+from backscroll.runs.call_book import Attempt, Call, rewrites_of, sent_json
 from backscroll.runs.compaction_card import compaction_card
+from backscroll.store.compaction_store import RedisCompactionStore
 from backscroll.store.entry import Entry
 from backscroll.store.keys import ThreadKey
 from backscroll.web.answers import (
@@ -40,8 +41,16 @@ async def get_call(request: Request) -> Response:
     """Return one call with its attempts: spans of the history by fate, and the budget."""
     thread, services = thread_of(request), services_of(request)
     call = await _call(request, services, thread)
-    live = await _live_run(services, thread)
-    return json_answer(call.whole(call.attempts[-1].record.get("run") == live))
+    record = await services.worker.threads.record(thread)
+    live, extra = (record.run, record.extra) if record is not None else ("", {})
+    whole = call.whole(call.attempts[-1].record.get("run") == live)
+    if extra.get("rewritten"):
+        written = [e for e in await _compactions(services, thread) if _is_written_back(e)]
+        for shown, attempt in zip(whole["attempts"], call.attempts, strict=True):
+            after = written[rewrites_of(attempt.record) :]
+            if after:
+                shown["rewritten"] = {"compaction": int(after[0].ref), "seq": after[0].seq}
+    return json_answer(whole)
 
 
 async def list_sent(request: Request) -> Response:
@@ -125,7 +134,8 @@ async def _compactions(services: Services, thread: ThreadKey) -> list[Entry]:
 async def _card(services: Services, thread: ThreadKey) -> dict[str, Any]:
     """Return what the compaction store holds now, and whether it still fits the history."""
     worker = services.worker
-    entry = await worker.compaction.get(thread.thread_id)
+    store = RedisCompactionStore(worker.clients, worker.keys, thread.owner)
+    entry = await store.get(thread.thread_id)
     live = [found.message for found in (await worker.history.read(thread)).live]
     compaction = worker.agent.compaction
     settings = compaction.settings if compaction is not None else Settings()
@@ -162,6 +172,10 @@ def _attempt(request: Request, call: Call) -> Attempt:
 
 async def _live_run(services: Services, thread: ThreadKey) -> str:
     return (await services.worker.log.head(thread)).run
+
+
+def _is_written_back(entry: Entry) -> bool:
+    return bool(json.loads(entry.body).get("write_back", {}).get("stored"))
 
 
 def _has_summary(entry: Entry) -> bool:
