@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
+from agent.agents import Events
+from agent.shop import Shop
+from backscroll.agent.answers import Approve
+from backscroll.agent.events import Reported
 from backscroll.agent.pause import PauseStore
 from backscroll.kernel.errors import ToolFailure
 from backscroll.kernel.message import ToolCall
-from backscroll.kernel.request import ToolResponse
+from backscroll.kernel.request import Note, ToolResponse
 from backscroll.kernel.tool import ToolSpec
 from backscroll.kernel.turn import Pause, PauseItem, ToolRecord
 from backscroll.kernel.usage import CallUsage, Usage
+from played_model import call, calls
 
 
 def full_pause(conversation_id: str = "会话 1", id: str = "pause_1") -> Pause:
@@ -43,7 +49,7 @@ class PauseStoreContract:
     """The rules."""
 
     async def test_save_load_take(self, pauses: PauseStore) -> None:
-        """PS1: what was saved is loaded, is taken once, and is gone."""
+        """PS1, PS3: what was saved is loaded as it was, is taken once, and is gone."""
         pause = full_pause()
         await pauses.save(pause)
 
@@ -69,6 +75,24 @@ class PauseStoreContract:
         assert await pauses.take("t", "pause_2") is None
         assert await pauses.take("other", "pause_1") is None
         assert await pauses.load("t") == full_pause("t")
+
+    async def test_a_context_that_cannot_be_kept(self, pauses: PauseStore) -> None:
+        """PS4: a socket is left out and named; another agent on the store goes on without it."""
+        shop, events = Shop(), Events()
+        asking = shop.agent(calls(call("pay", {"amount": 10}, "c2")), pauses=pauses)
+        with socket.socket() as plug:
+            context = {"plug": plug, "tenant": "north"}
+            await asking.invoke("hi", conversation_id="t", context=context, on_event=events)
+        stored = await pauses.load("t")
+
+        other = shop.agent("ok", pauses=pauses, memory=asking.memory)
+        result = await other.resume({"c2": Approve()}, conversation_id="t")
+
+        (note,) = [e.report for e in events.of(Reported) if isinstance(e.report, Note)]
+        assert (note.kind, note.text.endswith(": plug")) == ("pause_context", True)
+        assert stored is not None and stored.context["tenant"] == "north"
+        assert "plug" not in stored.context and "plug" not in result.context
+        assert (result.status, shop.ran) == ("completed", ["pay 10"])
 
     async def test_one_pause_per_conversation(self, pauses: PauseStore) -> None:
         """Saving overwrites; clearing touches no other conversation."""

@@ -78,7 +78,7 @@ def test_a_result_while_a_question_is_open() -> None:
     assert (plan.action, ids(plan.store), plan.pending) == ("nothing", ["t2"], ())
     assert [item.id for item in plan.questions] == ["c1"]
     assert plan.pause is not None and list(plan.pause.decided) == ["c2"]
-    assert (plan.pause.revision, plan.pause.taken, plan.pause.open_questions) == (7, "", 1)
+    assert (plan.pause.revision, plan.pause.taken, plan.pause.open_items) == (7, "", 1)
 
 
 def test_the_answer_while_a_call_is_pending() -> None:
@@ -87,6 +87,7 @@ def test_the_answer_while_a_call_is_pending() -> None:
 
     assert (plan.action, plan.pending, plan.questions) == ("nothing", ("c2",), ())
     assert plan.pause is not None and plan.pause.decided["c1"].by == "ann"
+    assert plan.pause.open_items == 1
 
 
 def test_both_at_once_go_on() -> None:
@@ -131,6 +132,28 @@ def test_abandoned() -> None:
     assert [m.tool_call_id for m in plan.settled] == ["c1", "c2", "c3"]
     assert ids(plan.store)[-1] == "u2" and len(alone.store) == 3
     assert alone.pause is not None and set(alone.pause.decided) == {"c1", "c2"}
+
+
+def test_calls_of_the_page_are_abandoned_too() -> None:
+    """5.9: an open pause is discarded, also when only the client is waited for."""
+    facts = waiting({"c1": YES})
+
+    alone = planned(HISTORY, facts=facts, abandon=True)
+
+    assert alone.action == "nothing" and alone.pending == ()
+    assert [m.tool_call_id for m in alone.settled] == ["c1", "c2", "c3"]
+    assert alone.pause is not None and alone.pause.taken == "p"
+
+
+def test_a_lost_pause_is_given_up() -> None:
+    """AGENT 18: what cannot be read is taken out with the calls it was about."""
+    facts = Waiting(PauseRecord(revision=3, lost="p9"))
+
+    plan = planned([*HISTORY, user("go", "u2")], facts=facts, abandon=True)
+
+    assert plan.action == "run" and len(plan.settled) == 3
+    assert plan.pause is not None and (plan.pause.taken, plan.pause.revision) == ("p9", 3)
+    assert "pause_discarded" in [note.kind for note in plan.notes]
 
 
 @pytest.mark.parametrize(

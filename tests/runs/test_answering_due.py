@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -10,12 +11,25 @@ from agui_checker import assert_valid
 from backscroll.agent.agent import Agent
 from backscroll.agui.refusal import RequestRefused
 from backscroll.kernel.filter import Filter
+from backscroll.kernel.pause_codec import write_pause
 from backscroll.kernel.tool import tool
+from backscroll.runs.joining import Joiner
+from backscroll.runs.worker import Worker
 from backscroll.store.keys import LOCAL_OWNER
 from deadlines import scaled
 from played_model import call, calls, sent
 from till import MAIL, PAY, YES, Till, answer, model_of, resume, two_workers
 from working import agent_of, asked, events, key, refused, run, until_ended, working
+
+LONG: dict[str, Any] = {"pause_expires_s": 1000}
+
+
+async def overdue(worker: Worker) -> None:
+    """Let the pause of thread t have expired a second ago, before anybody looks after it."""
+    pause = (await worker.registry.answers.pauses.read(key())).pause
+    assert pause is not None
+    late = pause.replace(expires_at=await worker.log.now() / 1000 - 1)
+    await worker.clients.write.hset(worker.keys.pause(key()), "open", write_pause(late))
 
 
 @pytest.fixture
@@ -48,17 +62,64 @@ async def test_what_nobody_answers_expires(valkey_url: str, prefix: str, till: T
 async def test_an_expired_question_can_only_be_given_up(
     valkey_url: str, prefix: str, till: Till
 ) -> None:
-    """5.7: approving too late is refused, rejecting is not."""
-    fields = {"pause_expires_s": 0.001}
-    agent = agent_of(model=model_of(calls(PAY, MAIL)), tools=till.tools(), **fields)
+    """5.7: approved too late by frame or by request it is refused, rejected it goes on."""
+    agent = agent_of(model=model_of(calls(PAY, MAIL), "ok"), tools=till.tools(), **LONG)
     async with working(agent, valkey_url, prefix) as worker:
         await run(worker, "t", "r", "pay ann")
-        waiting = await worker.registry.answers.waiting(key())
-        if waiting.record.open_items:  # nobody swept yet
-            with pytest.raises(RequestRefused) as caught:
-                await answer(worker, "pay", YES)
-            assert caught.value.code in ("interrupt_expired", "already_answered")
-    assert till.done == []
+        await overdue(worker)
+        with pytest.raises(RequestRefused) as caught:
+            await answer(worker, "pay", YES)
+        entries = resume(pay=YES, mail=None)
+        late = await refused(worker, asked("t", "r2", "pay ann", resume=entries))
+        still = (await worker.registry.answers.pauses.read(key())).open_questions
+        given_up = await run(worker, "t", "r3", "pay ann", resume=resume(pay=None, mail=None))
+
+    assert caught.value.code == late.code == "interrupt_expired"
+    assert late.details["problems"][0]["path"] == "resume[0].payload"
+    assert [item.id for item in still] == ["call_pay", "call_mail"]
+    assert given_up[-1]["outcome"] == {"type": "success"} and till.done == []
+
+
+async def test_a_pause_nobody_can_read(valkey_url: str, prefix: str, till: Till) -> None:
+    """pause_unreadable: it is never taken for none; whoever gives it up can go on."""
+    model = model_of(calls(PAY), "fine")
+    async with two_workers(model, till, valkey_url, prefix) as (one, other):
+        await run(one, "t", "r", "pay ann")
+        await one.clients.write.hset(one.keys.pause(key()), "open", b'{"version":99}')
+        refusal = await refused(other, asked("t", "r2", "pay ann", "hello?"))
+        with pytest.raises(RequestRefused) as caught:
+            await answer(other, "pay", YES)
+        joiner = Joiner(other.log, other.registry.store, other.agent_rules)
+        joined = json.loads((await joiner.of_thread(key(), 10**6)).texts[-1])
+        props = {"backscroll.abandon": True}
+        found = await run(other, "t", "r3", "pay ann", "hello?", forwardedProps=props)
+        after = await one.registry.answers.pauses.read(key())
+
+        assert_valid(await events(other))
+    assert refusal.code == caught.value.code == "pause_unreadable"
+    assert "expected version 1, got 99" in str(refusal) and refusal.status.http == 500
+    told = {"status": "error", "code": "pause_unreadable"}
+    assert joined["metadata"]["backscroll"]["last_run"] == told
+    assert found[-1]["outcome"] == {"type": "success"} and after.pause is None
+    assert "never approved" in sent(model.requests[1])[-2] and till.done == []
+
+
+async def test_abandoned_without_a_message(valkey_url: str, prefix: str, till: Till) -> None:
+    """5.5 step 3: the calls are answered as abandoned, no model is asked, the thread goes on."""
+    model = model_of(calls(PAY), "fine")
+    async with two_workers(model, till, valkey_url, prefix) as (one, other):
+        await run(one, "t", "r", "pay ann")
+        props = {"backscroll.abandon": True}
+        given_up = await run(other, "t", "r2", "pay ann", forwardedProps=props)
+        asked_before = len(model.requests)
+        after = await run(one, "t", "r3", "pay ann", "hello?")
+
+        assert_valid(await events(other))
+    (result,) = [event for event in given_up if event["type"] == "TOOL_CALL_RESULT"]
+    assert "never approved" in result["content"]
+    assert result["metadata"]["backscroll"]["outcome"] == "cancelled"
+    assert given_up[-1]["outcome"] == {"type": "success"} and asked_before == 1
+    assert after[-1]["outcome"] == {"type": "success"} and till.done == []
 
 
 async def test_a_resume_that_nobody_carried_out(valkey_url: str, prefix: str, till: Till) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import msgpack
+import pytest
+from backscroll.kernel.errors import ResumeRefused
 from backscroll.kernel.message import user
 from backscroll.kernel.turn import Pause, PauseItem
 from backscroll.store.pause_record import (
@@ -52,13 +54,13 @@ def test_an_empty_hash_is_no_pause() -> None:
 
 
 def test_what_heads_say() -> None:
-    """Open questions only: calls of the client are none."""
+    """Heads count everything that waits for somebody, calls of pages included."""
     pick = PauseItem("c1", "client", "pick", {}, "", ("reply", "reject"))
     asked = PauseChange(asked=Pause("p", "t", (pick,), 1.0, 2.0))
 
-    assert asked.meta() == {"pause": "p", "questions": "0"} and asked.due == 2000
+    assert asked.meta() == {"pause": "p", "questions": "1"} and asked.due == 2000
     assert PauseChange(taken="p").meta() == {"pause": "", "questions": "0"}
-    assert PauseChange(open_questions=3).meta() == {"questions": "3"}
+    assert PauseChange(open_items=3).meta() == {"questions": "3"}
     assert PauseChange().due is None
 
 
@@ -92,6 +94,17 @@ def test_asked_decided_taken() -> None:
     assert last.questions["支付"].decision == Decision(
         "resolved", {"approved": True}, "ann", 5000, "r2"
     )
+
+
+def test_a_lost_pause_is_read_by_whoever_gives_it_up() -> None:
+    """One of a newer version raises; given up, its id is known, and nothing of it is open."""
+    fields = {b"open": b'{"version":99}', b"id": b"p9", b"rev": b"4"}
+
+    found = read_pauses(fields, gives_up=True)
+
+    assert (found.lost, found.revision, found.pause, found.open_items) == ("p9", 4, None, ())
+    with pytest.raises(ResumeRefused, match="expected version 1, got 99"):
+        read_pauses(fields)
 
 
 def test_messages_that_wait() -> None:

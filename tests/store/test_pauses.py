@@ -90,7 +90,7 @@ async def test_a_pause_comes_with_the_end_of_its_run(
     assert (asked.kind, asked.tool, asked.input, asked.run) == ("approval", "pay", PAY.args, "r1")
     assert asked.asked > 10**12 and asked.expires == 99_500 and asked.decision is None
     assert record is not None
-    assert (record.status, record.pause, record.questions) == ("waiting", "p1", 2)
+    assert (record.status, record.pause, record.questions) == ("waiting", "p1", 3)
     assert await log.indexes.paused(99_500) == [T] and await log.indexes.paused(99_499) == []
 
 
@@ -100,7 +100,7 @@ async def test_an_item_is_decided_once(log: ThreadLog, pauses_of: ThreadPauses) 
     revision = (await pauses_of.read(T)).revision
 
     def decide(n: int) -> PauseChange:
-        return PauseChange(revision, {"c1": YES if n % 2 else NO}, open_questions=1)
+        return PauseChange(revision, {"c1": YES if n % 2 else NO}, open_items=2)
 
     written = await asyncio.gather(*(pauses_of.decide(T, decide(n), [note()]) for n in range(50)))
     found = await pauses_of.read(T)
@@ -109,7 +109,7 @@ async def test_an_item_is_decided_once(log: ThreadLog, pauses_of: ThreadPauses) 
 
     assert found.decisions["c1"].is_same(YES if winner % 2 else NO)
     assert found.open_questions == (MAIL,) and found.decisions["c1"].time > 10**12
-    assert record is not None and (record.questions, record.counts["note"]) == (1, 3)
+    assert record is not None and (record.questions, record.counts["note"]) == (2, 3)
 
 
 async def test_a_start_takes_the_pause(log: ThreadLog, pauses_of: ThreadPauses) -> None:
@@ -133,7 +133,7 @@ async def test_a_start_on_another_state_is_told_so(log: ThreadLog, pauses_of: Th
     """Nothing of it is written: it is decided again on what is there."""
     await paused(log)
     revision = (await pauses_of.read(T)).revision
-    await pauses_of.decide(T, PauseChange(revision, {"c1": NO}, open_questions=1), [])
+    await pauses_of.decide(T, PauseChange(revision, {"c1": NO}, open_items=2), [])
 
     taken = PauseChange(revision, {"c1": YES}, taken="p1", taken_by="r2")
 

@@ -12,8 +12,8 @@ import pytest
 from backscroll.kernel.tool import tool
 from deadlines import scaled
 from played_model import StreamingModel, call, calls
-from served import Served, served
-from working import agent_of, until_ended
+from served import Served, request, served, until
+from working import agent_of, key, until_ended
 
 YES = {"approved": True}
 API = "/console/api"
@@ -113,6 +113,28 @@ async def test_answers_by_frame(asking: Served) -> None:
     assert details["interruptId"] == "c1"
 
 
+@pytest.mark.parametrize("path", ["/agui", "/agui?dialect=durable"])
+async def test_an_answer_on_a_socket_that_watches_nothing(asking: Served, path: str) -> None:
+    """7.6: it is told what came of it and nothing else; the run it names can be replayed."""
+    async with asking.socket(path) as socket:
+        told = []
+        for each in (frame("c1"), frame("c2", runId="r9")):
+            await socket.send(json.dumps({"type": "answer", **each}))
+            told.append(await hear(socket))
+        await until_ended(asking.worker, "r9")
+        await socket.send(json.dumps({"type": "ping"}))
+        while (after := await hear(socket)) == {"type": "ping"}:
+            pass
+    async with asking.socket("/agui?runId=r9&offset=-1") as socket:
+        replayed = [json.loads(text)["chunk"] async for text in socket]
+
+    assert {notice["type"] for notice in told} == {"answered"} and after == {"type": "pong"}
+    assert (told[1]["open"], told[1]["runId"]) == ([], "r9")
+    ran = [e["content"] for e in replayed if e["type"] == "TOOL_CALL_RESULT"]
+    assert sorted(ran) == ["paid ann", "paid bob"]
+    assert replayed[-1]["type"] == "RUN_FINISHED"
+
+
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [
@@ -143,6 +165,47 @@ async def test_the_socket_tells_of_changes(asking: Served) -> None:
     assert [q["interrupt_id"] for q in first["questions"]] == ["c1", "c2"]
     (decided,) = second["questions"]
     assert decided["interrupt_id"] == "c1" and decided["decision"]["status"] == "resolved"
+
+
+async def test_calls_of_a_page_wait_too(valkey_url: str, prefix: str) -> None:
+    """A call that waits for a page is listed, counted in the head, and gone with its result."""
+    offered = [{"name": "pick", "description": "Pick.", "parameters": {"type": "object"}}]
+    picked = {"id": "t1", "role": "tool", "toolCallId": "call_pick", "content": "red"}
+    agent = agent_of(model=StreamingModel([calls(call("pick")), "thanks"]))
+    async with served(agent, valkey_url, prefix) as server:
+        await server.run("t", "r", "go", tools=offered)
+        every = (await server.get(f"{API}/questions"))["questions"]
+        found = (await server.get(f"{API}/threads?has=questions"))["threads"]
+        await server.run("t", "r2", "go", picked, tools=offered)
+        after = (await server.get(f"{API}/questions"))["questions"]
+        head = await server.get(f"{API}/threads/t")
+
+    assert [(q["interrupt_id"], q["kind"]) for q in every] == [("call_pick", "client")]
+    assert [(t["thread"], t["questions"]) for t in found] == [("t", 1)]
+    assert after == [] and head["questions"] == 0
+
+
+async def test_a_pause_nobody_can_read(asking: Served, caplog: pytest.LogCaptureFixture) -> None:
+    """pause_unreadable: every route says so; a console's socket goes on with what it knew."""
+    worker, name = asking.worker, asking.worker.keys.pause(key())
+    async with subscribed(asking) as socket:
+        await hear(socket)
+        kept = await worker.clients.read.hget(name, "open")
+        await worker.clients.write.hset(name, "open", b'{"version":99}')
+        answers = [
+            await asking.http.get(f"{API}/threads/t/questions"),
+            await asking.http.post("/agui/answer", json=frame("c1")),
+            await asking.http.post("/agui", json=request("t", "r2", "go", "hello?")),
+        ]
+        seen = caplog.text.count("cannot be read")
+        await until(lambda: caplog.text.count("cannot be read") > seen + 2, "it looked again")
+        await worker.clients.write.hset(name, "open", kept)
+        await asking.http.post("/agui/answer", json=frame("c1"))
+        (told,) = (await hear(socket))["questions"]
+
+    found = {(a.status_code, a.json()["error"]["code"]) for a in answers}
+    assert found == {(500, "pause_unreadable")}
+    assert told["interrupt_id"] == "c1" and told["decision"]["status"] == "resolved"
 
 
 async def test_nothing_asked_is_said_so(valkey_url: str, prefix: str) -> None:

@@ -20,6 +20,7 @@ from backscroll.store.pause_record import Decision, PauseChange, Question
 
 GIVEN = Decision("resolved")
 ABANDONED = Decision("cancelled", {"reason": "abandoned"})
+DISCARDED = Note("pause_discarded", "the client gave up what the thread waited for")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +75,14 @@ def with_pause(
     if pause is None:
         return None
     open_now = [item for item in record.open_questions if item.id not in decided.made]
-    if open_now and request.options.abandon:
-        return _abandon(request, pause, client, waiting, ids, texts)
-    if open_now:
-        _check_covered(request, client, open_now)
     answered = [call for call in client.batch.pending if call.id in client.results]
     replies = tuple(answer_of(call, client.results[call.id], texts) for call in answered)
     made = {**decided.made, **{call.id: GIVEN for call in answered}}
     missing = [c for c in client.batch.pending if c.id not in {**record.decisions, **made}]
+    if request.options.abandon and (open_now or missing):
+        return _abandon(request, pause, client, waiting, ids, texts)
+    if open_now:
+        _check_covered(request, client, open_now)
     if missing and not (open_now or made or client.new):
         return None
     if open_now or (missing and not client.new):
@@ -92,7 +93,7 @@ def with_pause(
             pending=tuple(call.id for call in missing),
             questions=tuple(open_now),
             expires_at=pause.expires_at,
-            pause=PauseChange(record.revision, made, open_questions=len(open_now)),
+            pause=PauseChange(record.revision, made, open_items=len(open_now) + len(missing)),
         )
     kept = _kept(pause, client, {**record.decisions, **decided.made}, ids, texts)
     settled = (*kept, *abandoned(missing, ids, texts))
@@ -116,7 +117,8 @@ def left(waiting: Waiting, run_id: str, decided: Mapping[str, Decision]) -> Paus
     """Return how a pause is taken out of its thread; what nobody decided about is given up."""
     record = waiting.record
     if record.pause is None:
-        return None
+        lost = PauseChange(record.revision, taken=record.lost, taken_by=run_id)
+        return lost if record.lost else None
     open_items = {item.id: ABANDONED for item in record.open_items}
     return PauseChange(
         record.revision, {**open_items, **decided}, taken=record.pause.id, taken_by=run_id
@@ -170,7 +172,7 @@ def _abandon(
         store=(*settled, *said),
         echo=tuple(client.new),
         settled=settled,
-        notes=(Note("pause_discarded", "the client gave up what the thread waited for"),),
+        notes=(DISCARDED,),
         pause=left(waiting, request.run_id, {}),
     )
 

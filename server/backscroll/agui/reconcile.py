@@ -13,7 +13,7 @@ from backscroll.agui.imported import import_messages
 from backscroll.agui.input import RunInput
 from backscroll.agui.messages import is_visible
 from backscroll.agui.options import AgentRules
-from backscroll.agui.paused import decide, left, with_pause
+from backscroll.agui.paused import DISCARDED, decide, left, with_pause
 from backscroll.agui.plan import Action, Plan, Stored, abandoned, answer_of, refusal_of
 from backscroll.agui.refusal import RequestRefused
 from backscroll.kernel.message import Message, Role
@@ -67,7 +67,8 @@ def _known(request: RunInput, client: ClientList, stored: Stored, ids: Ids, text
     plan = with_pause(request, client, waiting, decided, ids, texts)
     if plan is None:
         plan = _what_to_do(request, client, ids, texts)
-        plan = replace(plan, pause=left(waiting, request.run_id, {}))
+        gone = (DISCARDED,) if waiting.record.lost else ()
+        plan = replace(plan, pause=left(waiting, request.run_id, {}), notes=(*plan.notes, *gone))
     base = client.history[: plan.supersede_from]
     wish = request.options.snapshot
     behind = wish == "always" or (wish == "auto" and _is_behind(client, len(base)))

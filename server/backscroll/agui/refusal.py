@@ -57,6 +57,7 @@ REFUSALS: Mapping[str, Status] = {
     "rate_limited": Status(429, 1008, retryable=True, retry_after_s=60),
     "queue_full": Status(429, retryable=True),
     "quota_exceeded": Status(429),
+    "pause_unreadable": Status(500),
     "internal_error": Status(500, 1011),
     "draining": Status(503, 1012, retryable=True, retry_after_s=1),
     "unavailable": Status(503, 1013, retryable=True, retry_after_s=5),

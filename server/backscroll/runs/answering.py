@@ -69,9 +69,18 @@ class Answering:
         self._log, self._tools, self._ids, self._go_on = log, tools, ids, go_on
         self.pauses = ThreadPauses(log)
 
-    async def waiting(self, thread: ThreadKey) -> Waiting:
+    async def record(self, thread: ThreadKey, *, gives_up: bool = False) -> PauseRecord:
+        """Return what a thread remembers of its pauses; raises RequestRefused."""
+        try:
+            return await self.pauses.read(thread, gives_up=gives_up)
+        except ResumeRefused as error:
+            logger.error("the pause of %s cannot be read: %s", thread.key, error)
+            message = f"What thread {thread.thread_id} waits for cannot be read: {error}."
+            raise RequestRefused("pause_unreadable", message) from error
+
+    async def waiting(self, thread: ThreadKey, *, gives_up: bool = False) -> Waiting:
         """Return what a thread waits for, with what answers are checked with."""
-        record = await self.pauses.read(thread)
+        record = await self.record(thread, gives_up=gives_up)
         now = await self._log.now() / 1000 if record.pause is not None else 0.0
         return Waiting(record, now, self._tools, thread.owner)
 
@@ -134,11 +143,11 @@ class Answering:
         self, thread: ThreadKey, record: PauseRecord, made: Mapping[str, Decision]
     ) -> bool:
         """Write decisions; False when somebody else was faster."""
-        left = sum(item.id not in made for item in record.open_questions)
+        left = sum(item.id not in made for item in record.open_items)
         if all(item.id in made for item in record.open_items):
             # Noted first: should we die right after, somebody goes on with the pause.
             await self._look_again(thread)
-        change = PauseChange(record.revision, made, open_questions=left)
+        change = PauseChange(record.revision, made, open_items=left)
         entries = [_note(record.questions[name], each) for name, each in made.items()]
         return await self.pauses.decide(thread, change, entries) is not None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -24,6 +25,7 @@ from backscroll.agui.live_run import LiveRun
 from backscroll.agui.messages import Shown
 from backscroll.agui.options import AgentRules
 from backscroll.agui.refusal import RequestRefused
+from backscroll.kernel.errors import ResumeRefused
 from backscroll.kernel.message import Message
 from backscroll.store.entry import Entry
 from backscroll.store.history_reader import HistoryReader
@@ -34,6 +36,8 @@ from backscroll.store.run_record import RunInfo
 from backscroll.store.runs import RunStore
 from backscroll.store.thread_log import ThreadLog
 from backscroll.store.threads import ThreadRecord, ThreadStore
+
+logger = logging.getLogger(__name__)
 
 PAGE = 1000
 _ENDS: dict[str, Literal["completed", "cancelled", "error"]] = {
@@ -75,9 +79,16 @@ class Joiner:
         pending: list[str] = []
         pauses = PauseRecord()
         if record.status == "waiting":
-            pauses = await self._pauses.read(thread)
-            batch = open_batch(visible.history, self._rules, pauses)
-            pending = [call.id for call in batch.pending]
+            try:
+                pauses = await self._pauses.read(thread)
+            except ResumeRefused as error:
+                # The thread can be read all the same; what it waits for is not taken for nothing.
+                logger.error("the pause of %s cannot be read: %s", thread.key, error)
+                run_id = last.run_id if last is not None else record.last_run
+                last = LastRun(run_id, "error", error.code)
+            else:
+                batch = open_batch(visible.history, self._rules, pauses)
+                pending = [call.id for call in batch.pending]
         expires_at = pauses.pause.expires_at if pauses.pause else None
         questions = pauses.open_questions
         return idle_prelude(visible, cut, last, pending, max_frame, questions, expires_at)

@@ -231,7 +231,7 @@ class Registry:
             raise RequestRefused("agent_mismatch", message)
         stored = await self._reader.read(thread)
         history = tuple(found.message for found in stored.live)
-        waiting = await self.answers.waiting(thread)
+        waiting = await self.answers.waiting(thread, gives_up=request.options.abandon)
         known = Stored(history, record is not None, waiting)
         plan = reconcile(request, known, self._ids, self.agent.texts, self.agent_rules)
         encoder = self._assembly.encoder(request)

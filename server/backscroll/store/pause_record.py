@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from backscroll.kernel.canon import canonical_json, clean_text, parse_json
+from backscroll.kernel.errors import ResumeRefused
 from backscroll.kernel.message import Message
 from backscroll.kernel.pause_codec import read_pause, write_pause
 from backscroll.kernel.turn import Pause, PauseItem
@@ -53,13 +54,15 @@ class Question:
 class PauseRecord:
     """The pause of a thread, if one is open, and every question the thread was ever asked.
 
-    `revision` counts its changes. `said` are user messages that wait behind the results.
+    `revision` counts its changes. `said` are user messages that wait behind the results. `lost` is
+    the id of an open pause that cannot be read and that whoever asks gives up.
     """
 
     pause: Pause | None = None
     questions: Mapping[str, Question] = field(default_factory=dict)
     revision: int = 0
     said: tuple[Message, ...] = ()
+    lost: str = ""
 
     @property
     def decisions(self) -> dict[str, Decision]:
@@ -95,7 +98,7 @@ class PauseChange:
     asked: Pause | None = None
     asked_by: str = ""
     said: tuple[Message, ...] = ()
-    open_questions: int = 0
+    open_items: int = 0
 
     def pack(self) -> bytes:
         """Return the change for the scripts: revision, fields to set, to stamp, to remove."""
@@ -122,12 +125,11 @@ class PauseChange:
 
     def meta(self) -> dict[str, str]:
         """Return what heads of threads say of the pause after the change."""
-        asked = [item for item in self._asked_items() if item.kind != "client"]
         if self.asked is not None:
-            return {"pause": self.asked.id, "questions": str(len(asked))}
+            return {"pause": self.asked.id, "questions": str(len(self.asked.items))}
         if self.taken:
             return {"pause": "", "questions": "0"}
-        return {"questions": str(self.open_questions)}
+        return {"questions": str(self.open_items)}
 
     def _asked_items(self) -> Iterable[PauseItem]:
         return self.asked.items if self.asked is not None else ()
@@ -148,15 +150,25 @@ class PauseChange:
         )
 
 
-def read_pauses(fields: Mapping[bytes, bytes]) -> PauseRecord:
-    """Read a thread's pauses from its hash; raises `pause_unreadable`, never guesses."""
+def read_pauses(fields: Mapping[bytes, bytes], *, gives_up: bool = False) -> PauseRecord:
+    """Read a thread's pauses from its hash; raises `pause_unreadable`, never guesses.
+
+    For whoever gives up what the thread waits for, an open pause need not be readable.
+    """
     texts = {name.decode("utf-8", "surrogatepass"): value for name, value in fields.items()}
-    packed = texts.get("open")
+    packed, lost, pause = texts.get("open"), "", None
+    try:
+        pause = None if packed is None else read_pause(packed)
+    except ResumeRefused:
+        if not gives_up:
+            raise
+        lost = texts.get("id", b"lost").decode("utf-8", "surrogatepass")
     return PauseRecord(
-        None if packed is None else read_pause(packed),
+        pause,
         {name[2:]: _question(name[2:], texts) for name in texts if name.startswith("q:")},
         int(texts.get("rev", b"0")),
         read_said(texts.get("said")),
+        lost,
     )
 
 

@@ -34,11 +34,14 @@ class ThreadPauses:
     def __init__(self, log: ThreadLog) -> None:
         self._log, self._clients, self._keys = log, log.clients, log.keys
 
-    async def read(self, thread: ThreadKey) -> PauseRecord:
-        """Return what a thread remembers of its pauses; raises `pause_unreadable`."""
+    async def read(self, thread: ThreadKey, *, gives_up: bool = False) -> PauseRecord:
+        """Return what a thread remembers of its pauses; raises `pause_unreadable`.
+
+        Not for whoever gives up what the thread waits for.
+        """
         with store_errors("read a pause"):
             fields = await self._clients.read.hgetall(self._keys.pause(thread))
-        return read_pauses(fields)
+        return read_pauses(fields, gives_up=gives_up)
 
     async def read_many(self, threads: Sequence[ThreadKey]) -> dict[ThreadKey, PauseRecord]:
         """Return what threads remember of their pauses; one that cannot be read is left out."""

@@ -32,7 +32,7 @@ def question_routes(thread: str) -> list[BaseRoute]:
 
 
 async def list_open(request: Request) -> Response:
-    """Return the open questions of all threads, the oldest first."""
+    """Return what all threads wait for, calls of pages included, the oldest first."""
     return json_answer({"questions": await open_questions(services_of(request))})
 
 
@@ -84,14 +84,14 @@ async def open_questions(services: Services) -> list[dict[str, Any]]:
     found = [
         question_json(record.questions[item.id], thread)
         for thread, record in records.items()
-        for item in record.open_questions
+        for item in record.open_items
     ]
     return sorted(found, key=lambda question: (question["asked"], question["interrupt_id"]))
 
 
 async def questions_of(services: Services, thread: ThreadKey) -> list[dict[str, Any]]:
     """Return what a thread ever asked."""
-    record = await services.worker.registry.answers.pauses.read(thread)
+    record = await services.worker.registry.answers.record(thread)
     asked = sorted(record.questions.values(), key=lambda question: (question.asked, question.id))
     return [question_json(question, thread) for question in asked]
 

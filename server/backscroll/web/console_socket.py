@@ -162,7 +162,12 @@ class ConsoleSocket:
             told = [q for name, q in now.items() if known is None or known.get(name) != q]
             gone = [name for name in known or {} if name not in now]
             for key in closed:
-                decided = await questions_of(self._services, ThreadKey.from_key(key))
+                try:
+                    decided = await questions_of(self._services, ThreadKey.from_key(key))
+                except RequestRefused:
+                    # What cannot be read right now is not taken for decided.
+                    now |= {name: q for name, q in (known or {}).items() if q["thread"] == key}
+                    continue
                 told += [q for q in decided if f"{key} {q['interrupt_id']}" in gone]
             if told or known is None:
                 await self._say({"questions": told})
