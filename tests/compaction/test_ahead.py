@@ -149,3 +149,55 @@ async def test_a_partial_summary_ahead_of_need_is_kept_with_its_failure() -> Non
     done = await prepared(found, long)
     assert done is not None and done.decision["summary"]["source"] == "partial"
     assert (await store.get("t")).failures == 1
+
+
+class Claimed(InMemoryCompactionStore):
+    """Counts who asks for the right to summarise."""
+
+    claims = 0
+
+    async def take_lease(self, conversation_id: str, token: str, ttl_s: float) -> bool:
+        """Count, then answer."""
+        self.claims += 1
+        return await super().take_lease(conversation_id, token, ttl_s)
+
+
+async def test_a_call_that_waits_for_it_uses_it() -> None:
+    """concurrency-05: the filter adopts what is made ahead of need while it waits."""
+    store, gate, begun = Claimed(), asyncio.Event(), asyncio.Event()
+
+    async def slowly(request: Any) -> str:
+        begun.set()
+        await gate.wait()
+        return NOTES
+
+    found, other = talk_with(notes=[slowly], store=store), talk_with(notes=["no"], store=store)
+    making = asyncio.create_task(prepared(found, talk(46, 60)))
+    await until(begun.is_set)
+    asking = asyncio.create_task(other.ask(talk(46, 60)))
+    await until(lambda: store.claims > 1)
+    gate.set()
+    await asyncio.gather(making, asking)
+    assert other.model.summaries == [] and "keep going" in other.sent[0].text
+    assert other.watcher.decisions[-1]["summary"]["source"] == "adopted"
+
+
+async def test_a_call_that_waits_for_one_that_stops_makes_it_itself() -> None:
+    """It does not wait for its own deadline."""
+    store, cancel, begun = Claimed(), CancelToken(), asyncio.Event()
+
+    async def forever(request: Any) -> str:
+        begun.set()
+        await asyncio.sleep(600)
+        return NOTES
+
+    found, other = talk_with(notes=[forever], store=store), talk_with(store=store)
+    making = asyncio.create_task(prepared(found, talk(46, 60), cancel=cancel))
+    await until(begun.is_set)
+    asking = asyncio.create_task(other.ask(talk(46, 60)))
+    await until(lambda: store.claims > 1)
+    cancel.cancel("a run starts")
+    async with asyncio.timeout(20):
+        await asyncio.gather(making, asking)
+    assert len(other.model.summaries) == 1
+    assert other.watcher.decisions[-1]["summary"]["source"] == "fresh"

@@ -159,15 +159,37 @@ async def test_waiting_for_another_ends_with_its_entry_or_the_deadline() -> None
     clock, store = SystemClock(), InMemoryCompactionStore()
     waiting = StoreAccess(store, clock)
     known = await waiting.get("t")
-    assert await waiting.await_other("t", known, clock.monotonic()) == known
 
+    async def wait(within_s: float) -> CompactionEntry | None:
+        deadline = clock.monotonic() + within_s
+        return await waiting.await_turn("t", known, deadline, lambda: _answer(False))
+
+    assert await wait(0) == known
     await store.put("t", EMPTY.replace(marks=Marks(1, 0, 1, "x")))
-    late = await waiting.await_other("t", known, clock.monotonic() + 0.15)
-    assert late.cache is None and late.marks is not None
+    late = await wait(0.15)
+    assert late is not None and late.cache is None and late.marks is not None
+    ready = EMPTY.replace(ring=(Cache(4, "aa", "ready"),))
+    for changed in (ENTRY, ready, EMPTY.replace(failures=1)):
+        await store.put("t", changed)
+        found = await wait(60)
+        assert found is not None and found.replace(generation=None) == changed
 
-    await store.put("t", ENTRY)
-    found = await waiting.await_other("t", known, clock.monotonic() + 60)
-    assert found.cache == ENTRY.cache
+
+async def test_a_claim_that_was_given_back_is_taken_over() -> None:
+    """STO3: whoever stopped without an outcome keeps nobody waiting until the deadline."""
+    clock, store = SystemClock(), InMemoryCompactionStore()
+    waiting, answers = StoreAccess(store, clock), [False, True]
+    known = await waiting.get("t")
+
+    found = await waiting.await_turn(
+        "t", known, clock.monotonic() + 60, lambda: _answer(answers.pop(0))
+    )
+
+    assert found is None and answers == []
+
+
+async def _answer(value: bool) -> bool:
+    return value
 
 
 async def test_only_the_conversations_used_last_are_held(monkeypatch: Any) -> None:

@@ -232,7 +232,7 @@ async def test_a_compaction_that_breaks_is_logged(
     agent = agent_of("x", compaction=Compaction(None))
     async with working(agent, valkey_url, prefix) as worker:
         await run(worker, "t", "r1", "hi")
-        worker.operator._agent = agent.replace(instructions=instructions)
+        worker.operator._of.agent = agent.replace(instructions=instructions)
         await worker.operator.compact(key(), "", "ann")
         await until(lambda: not worker.operator._compacting, "the attempt is over")
 

@@ -101,11 +101,21 @@ class _Work:
         """Make the summary under the lease and store it; whoever has no lease waits."""
         making, conversation_id = self.making, self.conversation_id
         timeout_s = making.settings.summary_timeout
+        deadline = making.clock.monotonic() + timeout_s
         token = making.ids.new("lease")
-        if not await making.access.take_lease(conversation_id, token, timeout_s + LEASE_MARGIN_S):
-            return await self._when_others_are_done()
+
+        async def take() -> bool:
+            return await making.access.take_lease(
+                conversation_id, token, timeout_s + LEASE_MARGIN_S
+            )
+
+        if not await take():
+            known = self.planned.given.entry
+            entry = await making.access.await_turn(conversation_id, known, deadline, take)
+            if entry is not None:
+                return await self._again(entry)
         try:
-            return await self._leased(cancel, timeout_s)
+            return await self._leased(cancel, deadline - making.clock.monotonic())
         finally:
             await making.access.drop_lease(conversation_id, token)
 
@@ -121,12 +131,6 @@ class _Work:
             if self.request.cancel.cancelled:
                 raise
         return await self._again(await self.making.access.get(self.conversation_id))
-
-    async def _when_others_are_done(self) -> Plan:
-        deadline = self.making.clock.monotonic() + self.making.settings.summary_timeout
-        known = self.planned.given.entry
-        entry = await self.making.access.await_other(self.conversation_id, known, deadline)
-        return await self._again(entry)
 
     async def _leased(self, cancel: CancelToken, timeout_s: float) -> Plan:
         making, planned = self.making, await self._fresh()

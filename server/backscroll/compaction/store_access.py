@@ -129,14 +129,23 @@ class StoreAccess:
         if drop is not None:
             await self._try(lambda: cast("Awaitable[Any]", drop(conversation_id, token)))
 
-    async def await_other(
-        self, conversation_id: str, known: CompactionEntry, deadline: float
-    ) -> CompactionEntry:
-        """Return the entry once another summary or failure is in it, else as it is in the end."""
+    async def await_turn(
+        self,
+        conversation_id: str,
+        known: CompactionEntry,
+        deadline: float,
+        take: Callable[[], Awaitable[bool]],
+    ) -> CompactionEntry | None:
+        """Return the entry once another summary or failure is in it, else as it is in the end.
+
+        None when the claim is ours: whoever had it gave it back and left nothing.
+        """
         entry = await self.get(conversation_id)
-        while (entry.cache, entry.failures) == (known.cache, known.failures):
+        while _outcome(entry) == _outcome(known):
             if self._clock.monotonic() >= deadline:
                 break
+            if await take():
+                return None
             await asyncio.sleep(LEASE_POLL_S)
             entry = await self.get(conversation_id)
         return entry
@@ -166,6 +175,11 @@ class StoreAccess:
         where.move_to_end(conversation_id)
         while len(where) > LRU:
             where.popitem(last=False)
+
+
+def _outcome(entry: CompactionEntry) -> tuple[object, ...]:
+    """Return what changes when somebody has made a summary, or failed to."""
+    return (entry.cache, entry.ring, entry.failures)
 
 
 def joined(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -12,20 +11,16 @@ from backscroll.agent.agent import Agent
 from backscroll.agui.refusal import Problem, RequestRefused
 from backscroll.compaction.call_record import CallPlace, make_record
 from backscroll.compaction.choosing import ActionRefused
-from backscroll.compaction.decision import CompactionFinished
 from backscroll.compaction.filter import Compaction
 from backscroll.compaction.record_spans import spans_for_api
 from backscroll.compaction.tokens import Sizes
-from backscroll.kernel.canon import canonical_json
 from backscroll.kernel.chat_terminal import model_request
 from backscroll.kernel.errors import AssemblyError
-from backscroll.kernel.request import CallStart, ChatRequest, ViewPlanned
-from backscroll.runs.notes import operator_entry
-from backscroll.runs.recorder import decision_line, summaries_with, with_positions
-from backscroll.store.chat_memory import RedisChatMemory
+from backscroll.kernel.request import CallStart, ViewPlanned
+from backscroll.runs.recorder import with_positions
+from backscroll.runs.thread_compaction import ThreadCompaction
 from backscroll.store.compaction_choices import RedisCompactionChoices
-from backscroll.store.compaction_store import RedisCompactionStore, RedisModelFacts
-from backscroll.store.history_reader import HistoryReader
+from backscroll.store.compaction_store import RedisModelFacts
 from backscroll.store.keys import ThreadKey
 from backscroll.store.thread_log import ThreadLog
 from backscroll.store.threads import ThreadRecord, ThreadStore
@@ -40,9 +35,8 @@ class Operator:
     """
 
     def __init__(self, agent: Agent, log: ThreadLog) -> None:
-        self._agent, self._log = agent, log
+        self._of, self._log = ThreadCompaction(agent, log), log
         self._threads = ThreadStore(log)
-        self._reader = HistoryReader(log.clients, log.keys)
         self._compacting: set[ThreadKey] = set()
         self._group: asyncio.TaskGroup | None = None
 
@@ -54,7 +48,7 @@ class Operator:
 
     def choices(self, thread: ThreadKey) -> RedisCompactionChoices:
         """Return pins and settings of the thread's owner."""
-        return RedisCompactionChoices(self._log.clients, self._log.keys, thread.owner)
+        return self._of.choices(thread)
 
     async def dry_run(
         self,
@@ -66,7 +60,7 @@ class Operator:
     ) -> dict[str, Any]:
         """Return what the next call would do, in the form of a call, with its decision."""
         record, compaction = await self._known(thread)
-        request = await self._request(thread)
+        request = await self._of.request(thread)
         try:
             planned = await compaction.dry_run(
                 request, window=window, settings=settings, forced=forced
@@ -80,13 +74,13 @@ class Operator:
             CallPlace(number, 2 if forced else 1),
             CallStart("", request.model, sent, False),
             ViewPlanned(planned.claims, planned.facts),
-            await self._positioned(thread),
+            await self._of.positioned(thread),
             Sizes(),
         )
         answer: dict[str, Any] = {"call": number, "attempts": [spans_for_api(made.record)]}
         if planned.decision is not None:
             decision = planned.decision.to_dict()
-            answer["decision"] = with_positions(decision, await self._positioned(thread))
+            answer["decision"] = with_positions(decision, await self._of.positioned(thread))
         return answer
 
     async def compact(self, thread: ThreadKey, focus: str, by: str) -> None:
@@ -152,60 +146,31 @@ class Operator:
         """Carry out an action and note it (Any: a function of compaction and next request)."""
         _, compaction = await self._known(thread)
         try:
-            done = await action(compaction, await self._request(thread))
+            done = await action(compaction, await self._of.request(thread))
         except (ActionRefused, AssemblyError) as error:
             raise _refused(error) from error
-        return await self._note(thread, done)
+        return await self._of.note(thread, done)
 
     async def _compact(
         self, thread: ThreadKey, compaction: Compaction, focus: str, by: str
     ) -> None:
         try:
-            request = await self._request(thread)
-            await self._note(thread, await compaction.compact(request, focus=focus, by=by))
+            request = await self._of.request(thread)
+            await self._of.note(thread, await compaction.compact(request, focus=focus, by=by))
         except Exception:
             logger.exception("thread %s could not be compacted", thread.key)
         finally:
             self._compacting.discard(thread)
 
-    async def _note(self, thread: ThreadKey, done: CompactionFinished) -> int:
-        """Write the entry of an action; returns its number."""
-        number = await self._log.allot_compaction(thread)
-        decision = with_positions(done.decision, await self._positioned(thread))
-        body = {"compaction": number, **decision}
-        line = decision_line(decision) if "before" in decision else decision["because"]
-        entry = operator_entry("compaction", decision["result"], body, "", str(number), line)
-        record = await self._threads.record(thread)
-        known = json.loads(record.extra.get("summaries", "{}")) if record is not None else {}
-        meta = {"summaries": canonical_json(summaries_with(known, decision, number))}
-        await self._log.append(thread, [entry], fence=0, blobs=done.blobs, meta=meta)
-        return number
-
     async def _known(self, thread: ThreadKey) -> tuple[ThreadRecord, Compaction]:
         record = await self._threads.record(thread)
         if record is None:
             raise RequestRefused("not_found", f"There is no thread {thread.key}.")
-        compaction = self._agent.compaction
+        compaction = self._of.bound(thread)
         if compaction is None:
-            message = f"Agent {self._agent.name} has no compaction."
-            raise RequestRefused("not_found", message, {"agent": self._agent.name})
-        clients, keys = self._log.clients, self._log.keys
-        choices = self.choices(thread)
-        bound = compaction.bind(
-            RedisCompactionStore(clients, keys, thread.owner),
-            RedisModelFacts(clients, keys),
-            choices,
-            choices,
-        )
-        return record, bound.over(RedisChatMemory(self._log, thread.owner))
-
-    async def _request(self, thread: ThreadKey) -> ChatRequest:
-        memory = RedisChatMemory(self._log, thread.owner)
-        return await self._agent.replace(memory=memory).next_request(thread.thread_id)
-
-    async def _positioned(self, thread: ThreadKey) -> list[tuple[int, Any]]:
-        live = (await self._reader.read(thread)).live
-        return [(stored.position, stored.message) for stored in live]
+            name = self._of.agent.name
+            raise RequestRefused("not_found", f"Agent {name} has no compaction.", {"agent": name})
+        return record, compaction
 
 
 def _refused(error: ActionRefused | AssemblyError) -> RequestRefused:

@@ -19,6 +19,7 @@ from backscroll.agui.refusal import RequestRefused
 from backscroll.kernel.errors import StoreError
 from backscroll.kernel.message import Message
 from backscroll.kernel.ports import Ids, RandomIds
+from backscroll.runs.ahead import AheadSummaries
 from backscroll.runs.answering import Answering
 from backscroll.runs.assembly import Assembly
 from backscroll.runs.busy import BusyThreads
@@ -80,6 +81,7 @@ class Registry:
         ids: Ids | None = None,
     ) -> None:
         self.agent, self.agent_rules = agent, agent_rules
+        self.ahead = AheadSummaries(agent, log, hub, lambda: self._draining)
         self.store = RunStore(log)
         self._log, self._hub, self._rules = log, hub, rules
         shown = Shown(agent_rules.show_reasoning, agent_rules.result_chars)
@@ -113,7 +115,7 @@ class Registry:
         """Own the tasks of all runs until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
-            await asyncio.Event().wait()
+            await self.ahead.run()
 
     def submit(self, owner: str, request: RunInput) -> asyncio.Future[Accepted]:
         """Accept a request in a task of the registry's own: who asked may leave meanwhile."""
@@ -271,6 +273,7 @@ class Registry:
         finally:
             self._active.pop(runner.lease.thread, None)
             self._note_idle()
+            self.ahead.after_run(runner.lease.thread)
 
     async def _hear_stops(self, runner: Runner, stack: AsyncExitStack) -> None:
         """Let the runner hear of a stop at once, also of one that came before we listened."""
