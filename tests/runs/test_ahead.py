@@ -89,9 +89,7 @@ async def test_a_summary_is_made_when_a_run_has_ended(valkey_url: str, prefix: s
         decisions = await bodies(worker, "compaction")
         cards = [e for e in await events(worker) if e["type"] == "ACTIVITY_SNAPSHOT"]
 
-    assert [(t["trigger"], t["result"], t["compaction"]) for t in told] == [
-        ("background", "done", 1)
-    ]
+    assert (told["trigger"], told["result"], told["compaction"]) == ("background", "done", 1)
     assert entry.cache is None and [cache.ready for cache in entry.ring] == [True]
     adopted = [d for d in decisions if d.get("summary", {}).get("source") == "adopted"]
     assert len(adopted) == 1 and "background" not in {c["content"]["trigger"] for c in cards}
