@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,14 +12,11 @@ from backscroll.kernel.message import Message, assistant, tool_call, tool_result
 from backscroll.kernel.model import ModelOptions, ModelProfile
 from backscroll.kernel.tool import tool
 from backscroll.providers.anthropic import AnthropicModel
-from backscroll.store.chat_memory import RedisChatMemory
-from backscroll.store.connection import connect
-from backscroll.store.keys import Keys
-from backscroll.store.thread_log import ThreadLog
 from programs.vendor_agent import agent_over
 from provider_script_anthropic import anthropic_error, block_events, end_events, sign
 from scripted_provider import Call, Hold, Reply, ScriptedProvider
 from served import Served, request, served, sse_events
+from told import of_type, said, seed, shown, stored, told
 
 RAN: list[str] = []
 WIRES = pytest.mark.parametrize("wire", ["openai", "anthropic"])
@@ -47,40 +43,6 @@ def agent_for(provider: ScriptedProvider, window: int = 100_000, **options: Any)
     )
     RAN.clear()
     return Agent(name="a", model=model, tools=[add], compaction=Compaction(None))
-
-
-def said(n: int, text: str) -> dict[str, Any]:
-    """Return the n-th message of a person."""
-    return {"id": f"u{n}", "role": "user", "content": text}
-
-
-def of_type(events: Sequence[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    """Return the events of one type."""
-    return [event for event in events if event["type"] == kind]
-
-
-def shown(events: Sequence[dict[str, Any]]) -> str:
-    """Return the text a page shows of a run."""
-    return "".join(event["delta"] for event in of_type(events, "TEXT_MESSAGE_CONTENT"))
-
-
-async def told(server: Served, thread: str = "t") -> list[dict[str, Any]]:
-    """Return the notes of a thread."""
-    path = f"/console/api/threads/{thread}/entries?kind=note&fields=full"
-    return [entry["body"] for entry in (await server.get(path))["entries"]]
-
-
-async def stored(server: Served) -> list[dict[str, Any]]:
-    """Return the stored messages of the thread."""
-    found = await server.get("/console/api/threads/t/messages?fields=full")
-    return [entry["message"] for entry in found["messages"]]
-
-
-async def seed(redis_url: str, prefix: str, messages: Sequence[Message]) -> None:
-    """Put messages into the history as they are."""
-    clients = connect(redis_url)
-    await RedisChatMemory(ThreadLog(clients, Keys(prefix), "seed")).add("t", messages)
-    await clients.close()
 
 
 async def test_results_of_a_batch_go_into_one_user_message(
