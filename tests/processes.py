@@ -31,6 +31,13 @@ def free_port() -> int:
         return port
 
 
+def child_env(own: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a child: this process's with its own, module paths joined."""
+    paths = [own.get("PYTHONPATH"), os.environ.get("PYTHONPATH")]
+    joined = os.pathsep.join(filter(None, paths))
+    return {**os.environ, **own, **({"PYTHONPATH": joined} if joined else {})}
+
+
 class HttpProcess:
     """A program that serves HTTP on a port of its own; use it as a context manager."""
 
@@ -64,7 +71,7 @@ class HttpProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **self.env},
+                env=child_env(self.env),
                 cwd=self.cwd,
                 start_new_session=True,
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
@@ -15,7 +14,7 @@ import httpx
 import psutil
 import pytest
 from deadlines import wait_until
-from processes import PROGRAMS, ServerProcess
+from processes import PROGRAMS, ServerProcess, child_env
 
 
 @pytest.fixture
@@ -92,9 +91,7 @@ def test_two_servers_share_a_directory(data_dir: Path) -> None:
 def refused(*words: str, **env: str) -> str:
     """Run `backscroll serve` with arguments it cannot work with and return what it says."""
     command = [str(Path(sys.executable).with_name("backscroll")), "serve", *words]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=20, env={**os.environ, **env}
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, env=child_env(env))
     assert done.returncode != 0 and "Traceback" not in done.stderr
     return done.stderr
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
@@ -177,8 +176,7 @@ async def test_a_thread_changes_over_pauses_and_is_resumed_elsewhere(
 
 def resumed(redis_url: str, env: dict[str, str], answer: Any) -> list[dict[str, Any]]:
     """Return the events of a run that a process of its own resumes with an answer."""
-    path = os.pathsep.join([str(PROGRAMS), os.environ.get("PYTHONPATH", "")])
-    env = {**env, "PYTHONPATH": path}
+    env = {**env, "PYTHONPATH": str(PROGRAMS)}
     with ServerProcess("vendor_agent", redis_url=redis_url, env=env) as server:
         body = request("t", "r3", resume=[answer])
         done = httpx.post(f"{server.url}/agui", json=body, trust_env=False, timeout=20)

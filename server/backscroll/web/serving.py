@@ -16,6 +16,8 @@ from starlette.types import ASGIApp, Scope
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from backscroll.web.header_log import hide_secret_headers
+
 logger = logging.getLogger(__name__)
 
 USER_TIMEOUT_MS = 30_000
@@ -124,6 +126,7 @@ def make_server(
     app: ASGIApp, options: ServingOptions, drain: Callable[[], Awaitable[None]]
 ) -> DrainingServer:
     """Return the server for one worker; run it with `serve(sockets=[listener])`."""
+    hide_secret_headers()
     config = uvicorn.Config(
         app,
         loop="auto",
