@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from provider_rules import Refused, Rules, check_openai
-from provider_rules_anthropic import check_anthropic
+from provider_rules_anthropic import check_anthropic, check_count
 from provider_script import Hold, Reply, error, openai_body, openai_events, usage_of, words
 from provider_script_anthropic import anthropic_body, anthropic_error, anthropic_events
+
+COUNT = "/messages/count_tokens"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,7 @@ class Settings:
     chars_per_token: float = 4.0
     overflow: str = "openai"
     tools_with_history: bool = False
+    hold_counts: bool = False
     drop_reused: int = 0
     drop_all: int = 0
     routes: dict[str, Any] = field(default_factory=dict)
@@ -64,7 +67,12 @@ class Recorded:
     @property
     def is_anthropic(self) -> bool:
         """Whether it came over the messages wire."""
-        return self.path.endswith("/messages")
+        return self.path.endswith(("/messages", COUNT))
+
+    @property
+    def is_count(self) -> bool:
+        """Whether it only asks for the size of a prompt."""
+        return self.path.endswith(COUNT)
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -94,6 +102,7 @@ class Script:
         self.fallback: Reply | None = None
         self.settings = Settings()
         self.records: list[Recorded] = []
+        self.counts: list[Recorded] = []
         self.holds: dict[str, asyncio.Event] = {}
         self.open_holds: set[str] = set()
         self.answer: Callable[[Recorded], Reply | None] | None = None
@@ -107,6 +116,8 @@ class Script:
 
     def next(self, record: Recorded) -> Reply:
         """Return the reply to a request that was accepted."""
+        if record.is_count:
+            return Reply(body={"input_tokens": self.count(record.json)})
         if self.answer is not None and (made := self.answer(record)) is not None:
             return made
         text = "\n".join(_strings(record.json["messages"]))
@@ -142,6 +153,7 @@ class Script:
             return error(401, record.problem, "invalid_api_key")
         if self.settings.strict:
             check = check_anthropic if record.is_anthropic else check_openai
+            check = check_count if record.is_count else check
             try:
                 check(record.body, self.settings.rules())
             except Refused as refused:
@@ -150,7 +162,7 @@ class Script:
                 return replace(
                     reply, body={"error": {**reply.body["error"], "param": refused.param}}
                 )
-        return self._overflow(record.json, record.is_anthropic)
+        return None if record.is_count else self._overflow(record.json, record.is_anthropic)
 
     def _overflow(self, body: dict[str, Any], is_anthropic: bool) -> Reply | None:
         window = self.settings.window
@@ -242,14 +254,16 @@ class Connection:
             status, value = settings.routes[path]
             await self._send_body(status, value, {})
             return
-        if not path.endswith(("/chat/completions", "/messages")):
+        if not path.endswith(("/chat/completions", "/messages", COUNT)):
             await self._send_body(404, {"error": {"message": f"no route {path}"}}, {})
             return
-        records = self.script.records
+        records = self.script.counts if path.endswith(COUNT) else self.script.records
         record = Recorded(len(records), path, headers, body, self.number, time.monotonic())
         records.append(record)
         self.current = record
         self._drop(settings, reused)
+        if record.is_count and settings.hold_counts:
+            await self._hold(Hold("count"))
         reply = self.script.check(record) or self.script.next(record)
         await self._play(record, reply)
         record.finished_at = time.monotonic()

@@ -14,7 +14,8 @@ only), rules by content (`when("Summarise", Reply(...))`, the last reply of a ru
 queue (`add`), the fallback (`otherwise`). After that a 400 says that the script has ended.
 
 It speaks chat completions (`/v1/chat/completions`) and messages (`/v1/messages`; give an
-AnthropicModel `base_url=provider.url`); the same Reply is played on both.
+AnthropicModel `base_url=provider.url`); the same Reply is played on both. Prompts are counted
+(`/v1/messages/count_tokens`) like usage, without the script; those requests are in `counts`.
 
 Before that each request is checked by the rules of real servers (provider_rules: roles, pairing of
 calls and results, no empty text, unique names, schema form, one system message first) and refused
@@ -25,9 +26,9 @@ Settings (`configure(...)`): `strict` (True) · `extra_keys` accepted in the bod
 with calls) · `api_key` (401 without it, echoing what was sent) · `window` (refuse above it;
 `chars_per_token` 4.0 and four per message count, or set `provider.script.count`) · `overflow`
 ("openai": prompt plus output, "llama.cpp": the prompt alone) · `tools_with_history` (tool blocks
-need tools) · `drop_reused` (close the next n requests that come on a reused connection, without a
-byte) · `drop_all` (the same for any request) · `routes` ({"/v1/models": (200, {...})}: fixed
-answers).
+need tools) · `hold_counts` (counting waits for `release("count")`) · `drop_reused` (close the next
+n requests that come on a reused connection, without a byte) · `drop_all` (the same for any request)
+· `routes` ({"/v1/models": (200, {...})}: fixed answers).
 
 Replies: see provider_script.Reply. A `Hold(name)` in a stream waits for `release(name)`.
 
@@ -107,9 +108,15 @@ class ProviderControl:
         return [_record(item) for item in self.do("requests")]
 
     @property
+    def counts(self) -> list[Recorded]:
+        """All requests to count a prompt so far."""
+        return [_record(item) for item in self.do("counts")]
+
+    @property
     def problems(self) -> list[str]:
         """Why requests were refused as malformed, in order."""
-        return [record.problem for record in self.requests if record.problem]
+        asked = (*self.requests, *self.counts)
+        return [record.problem for record in asked if record.problem]
 
     def wait_requests(self, count: int, within_s: float = 10) -> list[Recorded]:
         """Return the requests as soon as there are that many."""
@@ -182,6 +189,8 @@ class ProviderServer:
             return sorted(script.open_holds)
         elif command == "requests":
             return [_plain(record) for record in script.records]
+        elif command == "counts":
+            return [_plain(record) for record in script.counts]
         return {}
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

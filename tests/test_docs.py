@@ -3,7 +3,7 @@
 Blocks of one language in one document are one program; a block with the name of a file behind its
 language is that file, beside the program. A server with the demo agent runs beside
 them; where a document says port 8000, the program gets the port of that server. OPENAI_BASE_URL
-names a scripted model that always gives the same answer.
+and ANTHROPIC_BASE_URL name a scripted model that always gives the same answer.
 """
 
 from __future__ import annotations
@@ -52,7 +52,12 @@ def server(tmp_path: Path) -> Iterator[ServerProcess]:
 def env(provider: ScriptedProvider) -> dict[str, str]:
     """Give the environment of examples: a model on loopback instead of a vendor."""
     provider.otherwise(Reply("Order A-1042 is paid."))
-    return {"OPENAI_BASE_URL": provider.base_url, "OPENAI_API_KEY": "for-examples"}
+    return {
+        "OPENAI_BASE_URL": provider.base_url,
+        "OPENAI_API_KEY": "for-examples",
+        "ANTHROPIC_BASE_URL": provider.url,
+        "ANTHROPIC_API_KEY": "for-examples",
+    }
 
 
 def run(command: list[str], code: str, cwd: Path, env: Mapping[str, str]) -> None:

@@ -43,7 +43,7 @@ _HOMES: dict[str, str] = {
         "kernel.errors": "BackscrollError ModelError ToolError",
         "kernel.filter": "Filter TokenTransform around",
         "kernel.message": "Message Role ToolCall assistant system tool_call tool_result user",
-        "kernel.model": "ChatModel ModelOptions ModelProfile Named Reasoning Retry Text",
+        "kernel.model": "Cache ChatModel ModelOptions ModelProfile Named Reasoning Retry Text",
         "kernel.ports": "CancelToken",
         "kernel.request": "ChatRequest ChatResponse Note ToolRequest ToolResponse",
         "kernel.texts": "Texts",

@@ -35,14 +35,21 @@ def add(a: int = 1, b: int = 2) -> int:
     return a + b
 
 
-def agent_for(provider: ScriptedProvider, window: int = 100_000, **options: Any) -> Agent:
+def agent_for(
+    provider: ScriptedProvider,
+    window: int = 100_000,
+    count_exactly: bool = False,
+    count_timeout: float = 5,
+    **options: Any,
+) -> Agent:
     """Return an agent on the messages wire."""
     profile = ModelProfile(context_window=window, window_source="configured")
     model = AnthropicModel(
         "m", base_url=provider.url, api_key="k", profile=profile, options=ModelOptions(**options)
     )
     RAN.clear()
-    return Agent(name="a", model=model, tools=[add], compaction=Compaction(None))
+    compaction = Compaction(None, count_exactly=count_exactly, count_timeout=count_timeout)
+    return Agent(name="a", model=model, tools=[add], compaction=compaction)
 
 
 async def test_results_of_a_batch_go_into_one_user_message(
@@ -356,3 +363,53 @@ async def test_stop_closes_the_connection(
         record = await provider.await_closed(0, within_s=1)
 
     assert record.finished_at is None
+
+
+@pytest.mark.parametrize("counts", [True, False])
+async def test_an_exact_count_prevents_a_refusal(
+    valkey_url: str, prefix: str, provider: ScriptedProvider, counts: bool
+) -> None:
+    """A provider that counts far more than the estimate refuses nothing it was asked to count."""
+    provider.configure(window=6_000, chars_per_token=2.2)
+    provider.otherwise(Reply("Yes."))
+    agent = agent_for(provider, 6_000, count_exactly=counts, max_output_tokens=500)
+    seeds = [user(f"Report {n}: " + "all is well here. " * 60, f"s{n}") for n in range(12)]
+    async with served(agent, valkey_url, prefix) as server:
+        await server.run("t", "r1", said(1, "hi"))
+        await seed(valkey_url, prefix, seeds)
+        events = await server.run("t", "r2", said(2, "and now?"))
+        path = "/console/api/threads/t/entries?kind=call&fields=full"
+        entries = (await server.get(path))["entries"]
+
+    refused = [record.status for record in provider.requests if record.status != 200]
+    assert refused == ([] if counts else [400]) and events[-1]["type"] == "RUN_FINISHED"
+    assert len(provider.counts) == int(counts) and provider.problems == []
+    estimate = [e["body"]["estimate"] for e in entries if "estimate" in e["body"]][-1]
+    assert ("counted" in estimate) is counts and (not counts or estimate["ratio"] > 1.5)
+
+
+UNCOUNTED = {
+    "too slow": {"hold_counts": True},
+    "not offered": {"routes": {"/v1/messages/count_tokens": (404, {"error": {"message": "no"}})}},
+    "wrong key": {
+        "routes": {"/v1/messages/count_tokens": (401, {"error": {"message": "KEY-9-8"}})}
+    },
+}
+
+
+@pytest.mark.parametrize("settings", UNCOUNTED.values(), ids=UNCOUNTED)
+async def test_a_count_that_does_not_come_costs_a_note(
+    valkey_url: str, prefix: str, provider: ScriptedProvider, settings: dict[str, Any]
+) -> None:
+    """The run goes on with the estimate, the wait is over in time, nobody is asked twice."""
+    provider.configure(**settings)
+    provider.otherwise(Reply("Yes."))
+    agent = agent_for(provider, 4_000, count_exactly=True, count_timeout=0.2)
+    text = said(1, "all is well here. " * 500)
+    async with served(agent, valkey_url, prefix) as server:
+        events = await server.run("t", "r1", text)
+        notes = [note for note in await told(server) if note.get("kind") == "count_unavailable"]
+
+    assert events[-1]["type"] == "RUN_FINISHED" and provider.problems == []
+    assert len(notes) == 1 and "KEY-9-8" not in json.dumps(notes)
+    assert all(record.closed_at is not None for record in provider.counts)

@@ -234,3 +234,45 @@ def test_the_public_api_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     assert made.provider == "anthropic" and made.profile.max_output_tokens == 64_000
     assert AnthropicModel("m", base_url="https://openrouter.ai/api").provider == "openrouter"
     assert "KEY-PROV-789" not in repr(made) + json.dumps(made.setup())
+
+
+async def test_a_prompt_is_counted_by_its_provider(provider: ScriptedProvider) -> None:
+    """The count is that of the prompt which is sent, with nothing of the answer's settings."""
+    provider.otherwise(Reply(text="a"))
+    options = ModelOptions(temperature=0, max_output_tokens=9, extra_body={"container": "x"})
+
+    async with model(provider, options=options) as made:
+        counted = await made.count_tokens(REQUEST)
+        provider.configure(extra_keys=("container",))
+        response = await made.generate(REQUEST)
+
+    assert response.usage is not None and counted == response.usage.input_tokens
+    asked, sent = provider.counts[0], provider.requests[0]
+    assert asked.path == "/v1/messages/count_tokens" and provider.problems == []
+    assert asked.json == {key: sent.json[key] for key in asked.json}
+    assert set(asked.json) == {"model", "system", "messages", "tools", "tool_choice"}
+    assert asked.headers["x-api-key"] == "KEY-PROV-789"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (200, {"input_tokens": 0}, "parse"),
+        (200, "<html>", "parse"),
+        (404, {"type": "error", "error": {"type": "not_found_error", "message": "no"}},
+         "invalid_request"),
+        (401, {"error": {"message": "wrong key KEY-PROV-789"}}, "auth"),
+        (529, {"error": {"type": "overloaded_error", "message": "KEY-PROV-789"}}, "provider"),
+    ],
+)  # fmt: skip
+async def test_a_count_that_fails_is_a_model_error(
+    provider: ScriptedProvider, status: int, body: Any, kind: str
+) -> None:
+    """ERR4: whatever the endpoint answers, it is one error, without the key."""
+    provider.configure(routes={"/v1/messages/count_tokens": (status, body)})
+
+    async with model(provider) as made:
+        with pytest.raises(ModelError) as raised:
+            await made.count_tokens(REQUEST)
+
+    assert raised.value.kind == kind and "KEY-PROV-789" not in str(raised.value)

@@ -94,17 +94,26 @@ async def test_a_limit_that_ends_the_answer_is_reported(model: HttpModel) -> Non
     assert response.usage is not None and response.usage.output_tokens == 12
 
 
-async def test_a_window_that_ends_the_answer_is_reported(llama: LlamaProcess) -> None:
-    """Near overflow: the answer ends with `length` before what was asked for."""
-    made = served(llama)
-    endless = {"ignore_eos": True}
-    request = ask("one two " * 220, max_output_tokens=400, extra_body=endless)
+async def test_a_window_that_ends_the_answer_is_reported(model: HttpModel) -> None:
+    """Near overflow: the answer ends with `length` before what was asked for, on both wires."""
+    request = ask("Tell me a long story about a king. " * 50, max_output_tokens=400)
 
-    _, response = await play(made, request)
-    await made.aclose()
+    _, response = await play(model, request)
 
     assert response.finish_reason is FinishReason.MAX_TOKENS
     assert response.usage is not None and (response.usage.total_tokens or 0) >= 0.98 * N_CTX
+
+
+async def test_a_prompt_is_counted(llama: LlamaProcess) -> None:
+    """What the server counts for a request is what it then reports to have read."""
+    made = served(llama, "messages")
+    assert isinstance(made, AnthropicModel)
+    request = ModelRequest((user("Where is 北京?"),), ("Be brief.",), options=QUIET)
+
+    counted, response = await made.count_tokens(request), await made.generate(request)
+    await made.aclose()
+
+    assert response.usage is not None and response.usage.input_tokens == counted > 10
 
 
 async def test_its_window_is_learned(llama: LlamaProcess) -> None:

@@ -19,13 +19,15 @@ SLIDING_AFTER = 3
 class RunState:
     """What holds for one run: what was known of its models when it began, and its summaries.
 
-    `token` tells runs apart: each has its own wish to stop. `refused` is the smallest view that
+    `token` tells runs apart: each has its own wish to stop. `counted` are the models whose provider
+    was asked for a count. `refused` is the smallest view that
     each model refused.
     """
 
     token: object
     facts: dict[str, ModelFact] = field(default_factory=dict)
     store_noted: bool = False
+    counted: set[str] = field(default_factory=set)
     thrashing: bool = False
     refused: dict[str, int] = field(default_factory=dict)
     _summarised_at: int | None = None

@@ -10,6 +10,7 @@ from typing import Any
 from backscroll.compaction.actions import Actions
 from backscroll.compaction.ahead import Ahead
 from backscroll.compaction.call_state import CallStates
+from backscroll.compaction.counting import Counting
 from backscroll.compaction.decision import CompactionFinished
 from backscroll.compaction.facts import FactReader
 from backscroll.compaction.flight import Flights
@@ -53,7 +54,8 @@ class Compaction(Actions, Ahead, Filter):
 
     `summariser`: "own" for the model of the call, another model, a Summariser, or None. `numbers`
     are those of `Settings`; a wrong one raises `invalid_option`. Stores left None are in the
-    process. `write_back` is called after each fresh summary; only with it is a history changed.
+    process. `count_exactly` asks the provider how large a request is, once in a run, if it tells.
+    `write_back` is called after each fresh summary; only with it is a history changed.
     `background` asks the host for summaries between runs, ahead of need; `recall` offers the model
     a tool that looks up earlier messages.
     """
@@ -73,6 +75,7 @@ class Compaction(Actions, Ahead, Filter):
         recall: bool = False,
         background: bool = False,
         enabled: bool = True,
+        count_exactly: bool = False,
         texts: CompactionTexts | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
@@ -90,6 +93,7 @@ class Compaction(Actions, Ahead, Filter):
         self._recall = Recall(sizes, self.texts) if recall else None
         self._summarisers = Summarisers(summariser, self.texts)
         self._clock, self._ids = clock or SystemClock(), ids or RandomIds()
+        self._counting = Counting(self.settings.count_timeout) if count_exactly else None
         self._states, self._held = CallStates(), Held()
         self._flights: Flights[Plan] = Flights()
         self._given = (store, model_facts, pins)
@@ -145,7 +149,10 @@ class Compaction(Actions, Ahead, Filter):
             return await chain(request)
         state = self._states.of(request.conversation_id)
         call = await self._inputs.of(request, request.model, state, overrides)
-        used = await self._carried_out(call, plan(call.given))
+        planned = plan(call.given)
+        if self._counting is not None:
+            call, planned = await self._counting.counted(call, planned)
+        used = await self._carried_out(call, planned)
         await self._report(call, used)
         try:
             response = await chain(_filled(request, used))

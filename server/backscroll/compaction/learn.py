@@ -71,8 +71,7 @@ class Learning:
             return Note("suspected_truncation", REASONS["suspected_truncation"], data=data)
         reported = usage.input_tokens if usage is not None else None
         if reported:
-            raw = planned.raw + round(budget.overhead.total / budget.ratio)
-            await self._calibrate(key, raw, reported)
+            await self._calibrate(key, planned.raw_prompt, reported)
         return None
 
     async def _calibrate(self, key: str, raw: int, reported: int) -> None:

@@ -83,6 +83,14 @@ class Plan:
         return self.given.means.sizes.messages(self.view)
 
     @property
+    def raw_prompt(self) -> int:
+        """The raw size of the whole request; that of the messages where nothing was estimated."""
+        if self.reading is None:
+            return self.raw
+        budget = self.reading.budget
+        return self.raw + round(budget.overhead.total / budget.ratio)
+
+    @property
     def prompt(self) -> int:
         """The estimate of the whole request; 0 where nothing could be estimated."""
         if self.reading is None:

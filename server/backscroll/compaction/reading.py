@@ -49,8 +49,9 @@ class PlanInput:
 
     `summariser_window` is what one request to the summariser may hold. `withheld` says why no
     summary may be made in this call. `goal_ratio` and `ceiling` lower the trigger of this call: to
-    a share of the budget, and to a number of tokens. `manual` is for a summary that somebody asked
-    for, whatever the size.
+    a share of the budget, and to a number of tokens. `counted` is what the provider counted for the
+    request as it was planned before; the ratio follows from it. `manual` is for a summary that
+    somebody asked for, whatever the size.
     """
 
     history: tuple[Message, ...]
@@ -66,6 +67,7 @@ class PlanInput:
     withheld: Reason | None = None
     goal_ratio: float | None = None
     ceiling: int | None = None
+    counted: int | None = None
     focus: str = ""
     manual: bool = False
 

@@ -48,6 +48,7 @@ def plan_facts(reading: Reading, done: Climb, warnings: Sequence[Warned]) -> dic
             "counter": sizes.counter.name,
             "ratio": budget.ratio,
             "view": view.tokens,
+            **({"counted": counted} if (counted := reading.given.counted) else {}),
         },
         "cache": done.choice.to_dict(),
         "stable": stable_indexes(view),

@@ -27,6 +27,7 @@ _COUNTS = (
     "failures_open",
     "ring",
     "summary_timeout",
+    "count_timeout",
     "cooldown",
     "learned_for",
 )
@@ -63,6 +64,7 @@ class Settings:
     pins_ratio: float = 0.30
     uncompact_ratio: float = 0.60
     summary_timeout: float = 60.0
+    count_timeout: float = 3.0
     failures_open: int = 3
     cooldown: float = 300.0
     ring: int = 4

@@ -212,7 +212,8 @@ class ChatModel(Protocol):
 
     Optional members, detected: `stream(request) -> AsyncIterator[Delta]`, which yields deltas and
     then exactly one `Finished`; `encode(request, stream) -> bytes`, the function its own sending
-    path uses; `options`, its default ModelOptions.
+    path uses; `options`, its default ModelOptions; `count_tokens(request) -> int`, which asks the
+    provider how large the prompt of a request is.
     """
 
     name: str

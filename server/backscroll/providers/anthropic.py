@@ -8,8 +8,8 @@ from typing import Any
 from backscroll.kernel.content import Part
 from backscroll.kernel.model import ModelOptions, ModelRequest, ModelResponse
 from backscroll.providers.anthropic_parts import VENDOR, PartRules
-from backscroll.providers.anthropic_request import ENCODER, default_output, left_out
-from backscroll.providers.anthropic_response import read_body
+from backscroll.providers.anthropic_request import COUNTER, ENCODER, default_output, left_out
+from backscroll.providers.anthropic_response import read_body, read_count
 from backscroll.providers.anthropic_stream import StreamReader
 from backscroll.providers.http_model import HttpModel
 from backscroll.providers.profiles import provider_at
@@ -40,6 +40,16 @@ class AnthropicModel(HttpModel):
     def refuses(self, part: Part, role: str) -> str | None:
         """Return why this wire cannot send a part in a message of this role, or None."""
         return PartRules(self.profile, self.provider).refuses(part, role)
+
+    async def count_tokens(self, request: ModelRequest) -> int:
+        """Return the size of a request's prompt as the provider counts it; costs one question.
+
+        Raises nothing but ModelError.
+        """
+        body = COUNTER.encode(request, self.profile, self._config(), False)
+        url = self.endpoint.url(f"{self.route}/count_tokens")
+        reply = await self.transport.request("POST", url, self._headers(request), body)
+        return read_count(reply.text, self._source)
 
     def _provider_at(self, host: str) -> str:
         known = provider_at(host)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -66,6 +67,21 @@ ENCODER = Encoder(
     profile=("parts", "max_output_tokens", "response_format", "tools_with_history"),
     texts=("call_as_text", "continued", "empty_message", "result_as_text", "tool_empty"),
 )
+
+
+COUNTED = ("model", "system", "messages", "tools", "tool_choice", "thinking", "output_config")
+"""What of a body makes up its prompt, and all that a request to count it may hold."""
+
+
+def build_count(
+    request: ModelRequest, profile: ModelProfile, config: WireConfig, stream: bool = False
+) -> dict[str, Any]:
+    """Return the body that asks how large the prompt of a request is."""
+    body = build_request(request, profile, config, stream)
+    return {name: body[name] for name in COUNTED if name in body}
+
+
+COUNTER = dataclasses.replace(ENCODER, wire="anthropic-count/1", build=build_count)
 
 
 def left_out(options: ModelOptions, profile: ModelProfile) -> list[str]:

@@ -58,6 +58,19 @@ def read_response(body: Any, source: Source, mint: Callable[[], str]) -> ModelRe
     )
 
 
+def read_count(text: str, source: Source) -> int:
+    """Return the size that an answer to a request to count states; raises `parse` without one."""
+    try:
+        body = parse_json(text)
+    except (ValueError, RecursionError):
+        body = None
+    found = _count(body, "input_tokens") if isinstance(body, Mapping) else None
+    if found is None or found < 1:
+        shown = source.clean(repr(text.strip()[:200]))
+        raise _unreadable(f"expected the number input_tokens, got {shown}", source)
+    return found
+
+
 def read_calls(
     found: Iterable[tuple[str | None, Any, Any]], mint: Callable[[], str]
 ) -> tuple[ToolCall, ...]:
