@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from backscroll.agui.refusal import REFUSALS
+from backscroll.kernel.model import ModelProfile
+from backscroll.providers.profiles import VENDORS
 from backscroll.settings import Settings
 from backscroll.web.app import routes
 from starlette.routing import Mount, Route
@@ -31,6 +33,31 @@ def test_every_refusal_is_documented() -> None:
 
     found = {code: (int(http), close) for code, http, close in rows}
     assert found == {code: (s.http, str(s.close or "–")) for code, s in REFUSALS.items()}
+
+
+def test_every_provider_is_documented() -> None:
+    """The table of providers has each with its hosts, its ways and who tells its window."""
+    rows = re.findall(r"^\| `([\w.-]+)` \| (.+?) \| (.+?) \| (.+) \|$", read("providers.md"), re.M)
+    found = {row[0]: row[1:] for row in rows if len(row[3]) > 1 and row[0] in VENDORS}
+    asked = {"models": "/v1/models", "props": "/props", "ollama": "/api/show"}
+
+    assert list(found) == list(VENDORS)
+    for name, vendor in VENDORS.items():
+        hosts, differs, window = (re.findall(r"`([^`]+)`", cell) for cell in found[name])
+        assert (tuple(hosts), differs) == (vendor.hosts, sorted(vendor.changes)), name
+        expected = asked.get(vendor.window_at, "/api/v0/models")
+        assert window == ([] if name == "anthropic" else [expected]), name
+
+
+def test_every_way_of_a_provider_is_documented() -> None:
+    """The table of fields has each with its default."""
+    rows = re.findall(r"^\| `(\w+)` \| `?(\w+)`? \| [^|]+ \|$", read("providers.md"), re.MULTILINE)
+    profile, ways = ModelProfile(), {field for v in VENDORS.values() for field in v.changes}
+
+    assert {name: value.lower() for name, value in rows} == {
+        name: str(getattr(profile, name)).lower() for name, _ in rows
+    }
+    assert ways - {"parts"} <= {name for name, _ in rows}
 
 
 def test_every_route_is_documented() -> None:

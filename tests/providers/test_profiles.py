@@ -28,6 +28,9 @@ def test_every_provider_has_a_profile_for_an_unknown_model(provider: str) -> Non
         ("o3-mini", 200_000, 100_000),
         ("gpt-5-mini", 400_000, 128_000),
         ("gpt-5-chat-latest", 128_000, 16_384),
+        ("o1-mini", 128_000, 65_536),
+        ("o1-preview-2024-09-12", 128_000, 32_768),
+        ("o1", 200_000, 100_000),
     ],
 )
 def test_known_models_have_their_published_sizes(model: str, window: int, output: int) -> None:
@@ -36,6 +39,26 @@ def test_known_models_have_their_published_sizes(model: str, window: int, output
 
     assert (profile.context_window, profile.max_output_tokens) == (window, output)
     assert profile.window_source == "catalogue"
+
+
+@pytest.mark.parametrize(
+    ("model", "window", "output"),
+    [
+        ("claude-opus-4-6", 1_000_000, 64_000),
+        ("claude-sonnet-5", 1_000_000, 64_000),
+        ("claude-sonnet-4-5-20250929", 200_000, 64_000),
+        ("claude-haiku-4-5", 200_000, 64_000),
+        ("claude-sonnet-4-20250514", 200_000, 64_000),
+        ("claude-opus-4-1-20250805", 200_000, 32_000),
+        ("claude-3-5-haiku-latest", 200_000, 8_192),
+        ("claude-3-opus-20240229", 200_000, 4_096),
+    ],
+)
+def test_windows_of_the_messages_wire(model: str, window: int, output: int) -> None:
+    """A million tokens from the generations that have them on, 200,000 before."""
+    profile = profile_for("anthropic", model)
+
+    assert (profile.context_window, profile.max_output_tokens) == (window, output)
 
 
 def test_an_unknown_window_says_so() -> None:

@@ -1,7 +1,8 @@
 """What is known of providers and their models, as data; later rows fill in, none overrides code.
 
-Windows and limits are the providers' published numbers. A server on one's own machine is asked
-for its window instead (`discovery`).
+Windows and limits are the providers' published numbers; where a name has had several, the smallest,
+because too small a window costs a compaction and too large a one a refused call. A server on one's
+own machine is asked for its window instead (`discovery`).
 """
 
 from __future__ import annotations
@@ -60,6 +61,8 @@ _OPENAI_MODELS: tuple[tuple[str, Changes], ...] = (
     (r"gpt-4\.1.*", {**_sizes(1_047_576, 32_768), **_IMAGES_PDF, **_O200K}),
     (r"gpt-4o.*audio.*", {**_sizes(128_000, 16_384), **_AUDIO, **_O200K}),
     (r"(chatgpt-|gpt-)4o.*", {**_sizes(128_000, 16_384), **_IMAGES_PDF, **_O200K}),
+    (r"o1-mini.*", {**_sizes(128_000, 65_536), **_O200K, "system_role": "user"}),
+    (r"o1-preview.*", {**_sizes(128_000, 32_768), **_O200K, "system_role": "user"}),
     (r"o\d.*", {**_sizes(200_000, 100_000), **_IMAGES_PDF, **_O200K, **_DEVELOPER}),
     (
         r"gpt-4-(turbo|1106|0125).*",
@@ -80,6 +83,10 @@ _CLAUDE = {
 }
 
 _ANTHROPIC_MODELS: tuple[tuple[str, Changes], ...] = (
+    (
+        r"claude-(opus|sonnet)-(4-[6-9]|[5-9]).*|claude-(fable|mythos)-.*",
+        {**_CLAUDE, **_JSON, "context_window": 1_000_000, "max_output_tokens": 64_000},
+    ),
     (
         r"claude-(sonnet|opus|haiku)-4-[5-9].*",
         {**_CLAUDE, **_JSON, "max_output_tokens": 64_000},
