@@ -9,6 +9,7 @@ import pytest
 from backscroll.kernel.message import ToolCall
 from backscroll.kernel.model import CallArgs, CallClosed, CallOpened, Delta
 from backscroll.providers.openai_calls import Calls
+from deadlines import growth
 
 OFFERED = ("add", "get", "get_weather", "read", "x", "y", "now")
 
@@ -201,3 +202,15 @@ def test_what_had_arrived_is_told_for_people() -> None:
 
     assert bool(stream.calls) and stream.calls.raw() == ('x {"a', "y")
     assert not Calls((), str)
+
+
+def test_long_arguments_cost_what_they_are_long() -> None:
+    """Ten times the fragments take about ten times the work, not a hundred times."""
+
+    def read(number: int) -> None:
+        calls = Calls(["add"], lambda: "minted")
+        list(calls.feed({"index": 0, "id": "c1", "function": {"name": "add"}}))
+        for _ in range(number):
+            list(calls.feed({"index": 0, "function": {"arguments": "some text " * 20}}))
+
+    assert growth(lambda: read(3_000), lambda: read(30_000)) < 30

@@ -17,6 +17,7 @@ class Draft:
     def __init__(self, call_id: str, minted: bool, index: int | None, name: str) -> None:
         self.id, self.minted, self.index, self.name = call_id, minted, index, name
         self.opened = False
+        self.size = 0  # of the argument text; joining it for each fragment would be quadratic
         self._taken: list[str] = []
         self._unsent: list[str] = []
         self._joiner = SurrogateJoiner()
@@ -56,6 +57,7 @@ class Draft:
 
     def _keep(self, text: str) -> None:
         if text:
+            self.size += len(text)
             self._taken.append(text)
             self._unsent.append(text)
 
@@ -81,7 +83,7 @@ class Calls:
         draft, is_new = self._place(fragment, name)
         if is_new:
             yield from self._settle_others(draft)
-        elif text and text == draft.args and draft.is_complete():
+        elif text and len(text) == draft.size and text == draft.args and draft.is_complete():
             text = ""
         draft.add(text)
         if draft.opened or (draft.name and (text or not self._can_grow(draft.name))):
@@ -136,7 +138,7 @@ class Calls:
 
     def _name(self, draft: Draft, name: str) -> bool:
         """Let a call's name begin or grow, where it can; say whether it did."""
-        if not name or draft.opened or (draft.name and draft.args):
+        if not name or draft.opened or (draft.name and draft.size):
             return False
         grown = self._grown(draft.name, name) if draft.name else name
         draft.name = grown or draft.name
