@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from backscroll.agent.agent import Agent
+from backscroll.compaction.extractive import ExtractiveSummariser
 from backscroll.compaction.filter import Compaction
 from backscroll.kernel.message import Message, assistant, tool_call, tool_result, user
-from backscroll.kernel.model import ModelOptions, ModelProfile
+from backscroll.kernel.model import Cache, ModelOptions, ModelProfile, Retry
 from backscroll.kernel.tool import tool
 from backscroll.providers.anthropic import AnthropicModel
 from programs.vendor_agent import agent_over
@@ -55,7 +57,7 @@ def agent_for(
 async def test_results_of_a_batch_go_into_one_user_message(
     valkey_url: str, prefix: str, provider: ScriptedProvider
 ) -> None:
-    """wire-anthropic-01: three results in another order, one failed, and a text behind them."""
+    """wire-anthropic-01, ANT2: three results in another order, one failed, a text behind them."""
     names = ("c1", "c2", "c3")
     calls = tuple(Call("pick", {}, name) for name in names)
     provider.add(Reply(calls=calls), Reply("Thanks."))
@@ -83,7 +85,7 @@ async def test_results_of_a_batch_go_into_one_user_message(
 async def test_signed_thinking_survives_another_worker(
     valkey_url: str, prefix: str, provider: ScriptedProvider
 ) -> None:
-    """wire-anthropic-02: thought, redacted thought and call go back as they came; none is shown."""
+    """wire-anthropic-02, ANT4: thoughts, also redacted, go back as they came; none is shown."""
     thought = "深く考える 🌍 \u00e9 e\u0301  \n"
     signature = sign(thought)
     start = {"type": "thinking", "thinking": "", "signature": ""}
@@ -119,7 +121,7 @@ async def test_signed_thinking_survives_another_worker(
 async def test_a_history_of_blanks_is_accepted(
     valkey_url: str, prefix: str, provider: ScriptedProvider
 ) -> None:
-    """wire-anthropic-03: nothing blank goes out, roles alternate, the history stays as it was."""
+    """wire-anthropic-03, ANT5: nothing blank goes out, roles alternate, the store is unchanged."""
     blanks = [
         assistant("", id="b1"),
         assistant(" \n", id="b2"),
@@ -153,7 +155,7 @@ CUT = {
 async def test_a_stream_cut_in_a_call_is_an_error(
     valkey_url: str, prefix: str, provider: ScriptedProvider, deltas: list[Any]
 ) -> None:
-    """wire-anthropic-04: RUN_ERROR, the tool never runs, what was open is closed, life goes on."""
+    """wire-anthropic-04, ANT6: RUN_ERROR, no tool runs, what was open is closed, life goes on."""
     use = {"type": "tool_use", "id": "t1", "name": "add", "input": {}}
     provider.add(Reply(chunks=(START, *block_events(0, use, *deltas)[:-1])), Reply("Here again."))
     async with served(agent_for(provider, retry=False), valkey_url, prefix) as server:
@@ -413,3 +415,91 @@ async def test_a_count_that_does_not_come_costs_a_note(
     assert events[-1]["type"] == "RUN_FINISHED" and provider.problems == []
     assert len(notes) == 1 and "KEY-9-8" not in json.dumps(notes)
     assert all(record.closed_at is not None for record in provider.counts)
+
+
+BUSY = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
+PING = ({"type": "ping"}, {"type": "vertex_event", "x": 1})
+HALF = block_events(0, {"type": "text", "text": ""}, {"type": "text_delta", "text": "Half "})
+BEFORE_TEXT = {
+    "an error": Reply(chunks=(START, *PING, BUSY)),
+    "503": anthropic_error(503, "down", "api_error"),
+    "nothing at all": Reply(chunks=(), end="eof"),
+}
+
+
+@pytest.mark.parametrize("first", BEFORE_TEXT.values(), ids=BEFORE_TEXT)
+async def test_what_fails_before_any_text_is_tried_again(
+    valkey_url: str, prefix: str, provider: ScriptedProvider, first: Reply
+) -> None:
+    """ANT7, MOD2: pings and unknown events are nothing; an early error costs a second request."""
+    retry = Retry(max_retries=1, base_s=0)
+    provider.add(first, Reply("Whole."))
+    async with served(agent_for(provider, retry=retry), valkey_url, prefix) as server:
+        events = await server.run("t", "r1", said(1, "hi"))
+
+    assert shown(events) == "Whole." and len(provider.requests) == 2
+
+
+async def test_what_fails_after_text_is_final(
+    valkey_url: str, prefix: str, provider: ScriptedProvider
+) -> None:
+    """ANT7: an error after text is mapped, what was shown stays, and nothing is sent again."""
+    provider.add(Reply(chunks=(START, *PING, *HALF, BUSY)), Reply("Here."))
+    async with served(agent_for(provider), valkey_url, prefix) as server:
+        events = await server.run("t", "r1", said(1, "hi"))
+        after = await server.run("t", "r2", said(2, "still there?"))
+
+    assert (events[-1]["type"], events[-1]["code"]) == ("RUN_ERROR", "provider")
+    assert shown(events) == "Half " and len(of_type(events, "TEXT_MESSAGE_END")) == 1
+    assert shown(after) == "Here." and len(provider.requests) == 2 and provider.problems == []
+
+
+async def test_marks_stand_where_compaction_says_that_nothing_changes(
+    provider: ScriptedProvider,
+) -> None:
+    """ANT12: system, tools, the summary and the last shortened message; what they end stays."""
+    cache = Cache("stable", "1h")
+    agent = agent_for(provider, 6_000, cache=cache, max_output_tokens=500)
+    compaction = Compaction(ExtractiveSummariser())
+    agent = agent.replace(instructions="Be brief.", tools=[add, read], compaction=compaction)
+    provider.script.answer = lambda record: (
+        Reply(calls=(Call("read", {"name": f"f{record.number}"}, f"c{record.number}"),))
+        if record.number % 4
+        else Reply("So-it-is.")
+    )
+    for n in range(1, 12):
+        await agent.invoke(f"Report {n}: " + "all is well here. " * 60, conversation_id="t")
+    await agent.aclose()
+
+    marked = [(record.messages, marks_of(record.json)) for record in provider.requests]
+    assert provider.problems == [] and all(found[:2] == ["system", "tools"] for _, found in marked)
+    stable = [(messages, found[2:]) for messages, found in marked if found[2:]]
+    places = {n for _, at in stable for n in at}
+    assert 0 in places and len(places) > 2
+    for summary in (messages[0]["content"][0] for messages, at in stable if 0 in at):
+        assert "<earlier-conversation>" in summary["text"] and "cache_control" in summary
+    same = [(one, two, at[-1]) for (one, at), (two, then) in pairwise(stable) if at == then]
+    assert len(same) > 5
+    assert all(without_marks(one)[: n + 1] == without_marks(two)[: n + 1] for one, two, n in same)
+
+
+def without_marks(messages: Any) -> Any:
+    """Return messages as a provider's cache compares them."""
+    text = json.dumps(messages).replace(', "cache_control": {"type": "ephemeral", "ttl": "1h"}', "")
+    return json.loads(text)
+
+
+@tool
+def read(name: str) -> str:
+    """Read a file."""
+    return "".join(f"{n}: def {name}_{n}(): return {n * 37}\n" for n in range(25))
+
+
+def marks_of(body: Any) -> list[Any]:
+    """Return the marked places of a body: `system`, `tools`, and indexes of messages."""
+    found: list[Any] = ["system"] * ("cache_control" in body["system"][-1])
+    found += ["tools"] * ("cache_control" in body["tools"][-1])
+    for n, message in enumerate(body["messages"]):
+        blocks = message["content"] if isinstance(message["content"], list) else []
+        found += [n] * any("cache_control" in block for block in blocks)
+    return found

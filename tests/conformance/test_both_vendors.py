@@ -11,6 +11,11 @@ from typing import Any
 
 import httpx
 import pytest
+from backscroll.agent.agent import Agent
+from backscroll.agent.events import Reported
+from backscroll.conversation.memory import InMemoryChatMemory
+from backscroll.kernel.content import FilePart, TextPart
+from backscroll.kernel.errors import ModelError
 from backscroll.kernel.message import (
     Message,
     Role,
@@ -20,13 +25,15 @@ from backscroll.kernel.message import (
     tool_result,
     user,
 )
-from backscroll.kernel.model import ModelRequest
+from backscroll.kernel.model import ModelProfile, ModelRequest
+from backscroll.kernel.request import Note
 from backscroll.kernel.tool import ToolSpec
+from backscroll.kernel.usage import Usage
 from backscroll.providers.demo import DemoModel, DemoReply
 from processes import PROGRAMS, ServerProcess
-from programs.vendor_agent import agent_over
-from provider_script_anthropic import sign
-from scripted_provider import Call, Recorded, Reply, ScriptedProvider
+from programs.vendor_agent import agent_over, model_over
+from provider_script_anthropic import block_events, sign
+from scripted_provider import Call, Recorded, Reply, ScriptedProvider, usage_of
 from served import request, served, sse_events
 
 WIRES = ("openai", "anthropic")
@@ -181,3 +188,79 @@ def resumed(redis_url: str, env: dict[str, str], answer: Any) -> list[dict[str, 
         body = request("t", "r3", resume=[answer])
         done = httpx.post(f"{server.url}/agui", json=body, trust_env=False, timeout=20)
     return sse_events(done.text)
+
+
+PNG = FilePart("image/png", data="aGk=")
+REPORTED = {
+    "openai": (
+        {"content": "Half "},
+        {"choices": [], "usage": usage_of(20, 7)},
+        {"error": {"message": "busy", "type": "server_error"}},
+    ),
+    "anthropic": (
+        {"type": "message_start", "message": {"usage": {"input_tokens": 20, "output_tokens": 7}}},
+        *block_events(0, {"type": "text", "text": "Half "}),
+        {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}},
+    ),
+}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_usage_counts_whatever_the_call_came_to(
+    wire: str, provider: ScriptedProvider
+) -> None:
+    """USE5: 10/5 and then 20/7 from a call that failed after its report: both are in the turn."""
+    first = Reply(calls=(ADD,), usage=usage_of(10, 5))
+    provider.add(first, Reply(chunks=REPORTED[wire], end="eof"))
+
+    async def listen(event: Any) -> None:
+        """Have the replies streamed."""
+
+    async with aclosing(agent_over(wire, provider.url)) as agent:
+        result = await agent.invoke("add", conversation_id="t", on_event=listen)
+
+    assert result.status == "error"
+    assert [use.usage for use in result.usage] == [Usage(10, 5), Usage(20, 7)]
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_what_a_wire_cannot_carry_is_refused_before_anything_is_stored(wire: str) -> None:
+    """PART2: flac on neither wire, wav not on the messages wire; trying again does not help."""
+    async with aclosing(agent_over(wire, "http://127.0.0.1:9")) as agent:
+        for kind in ("audio/flac", "audio/wav")[: 1 + (wire == "anthropic")]:
+            with pytest.raises(ModelError) as raised:
+                await agent.invoke(user((FilePart(kind, data="aGk="),)), conversation_id="t")
+            assert (raised.value.kind, raised.value.retryable) == ("unsupported_content", False)
+        assert await agent.memory.get("t") == []
+
+
+async def test_an_image_comes_back_with_a_model_that_sees(provider: ScriptedProvider) -> None:
+    """PART1, PART5, PART6: sent over both wires, not shown to a text model, sent again later."""
+    provider.otherwise(Reply("I see."))
+    sees = ModelProfile(parts={"user": ("image/*",)})
+    shown = [TextPart("Look:"), PNG, FilePart("image/*", url="https://h/a.png")]
+    memory = InMemoryChatMemory()
+    reports: list[Any] = []
+
+    async def listen(event: Any) -> None:
+        reports.append(event)
+
+    for n, (wire, profile) in enumerate(
+        [("anthropic", sees), ("openai", ModelProfile()), ("openai", sees), ("anthropic", sees)]
+    ):
+        model = model_over(wire, provider.url)
+        model.profile = profile
+        async with aclosing(Agent(model=model, memory=memory)) as agent:
+            said = user(tuple(shown)) if n == 0 else f"And {n}?"
+            await agent.invoke(said, conversation_id="t", on_event=listen)
+
+    sent = [record.messages[0]["content"] for record in provider.requests]
+    url = "https://h/a.png"
+    assert [block["type"] for block in sent[0]] == ["text", "image", "image"]
+    assert sent[0][2]["source"] == {"type": "url", "url": url} and sent[3] == sent[0]
+    assert "image/png not shown" in str(sent[1]) and "aGk=" not in str(sent[1])
+    assert [part["type"] for part in sent[2]] == ["text", "image_url", "image_url"]
+    assert sent[2][2]["image_url"]["url"] == url and provider.problems == []
+    assert (await memory.get("t"))[0].content == tuple(shown)
+    told = [event.report for event in reports if isinstance(event, Reported)]
+    assert [note.kind for note in told if isinstance(note, Note)] == ["part_not_shown"]

@@ -161,9 +161,29 @@ async def test_errors_are_mapped(provider: ScriptedProvider) -> None:
     assert (overflow.refusal.cls, together.refusal.cls) == ("overflow", "sum")
 
 
-async def test_cancel_closes_the_connection(provider: ScriptedProvider) -> None:
+async def test_no_error_shows_the_key(provider: ScriptedProvider) -> None:
+    """ERR4, security-05: an answer that echoes what was sent is shown without it."""
+    provider.configure(api_key="another")
+
+    async with model(provider) as made:
+        found = await fails(made)
+
+    assert (found.kind, found.retryable) == ("auth", False)
+    assert "***" in str(found) and "KEY-PROV-789" not in str(found) + repr(found.to_dict())
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(text="x", hold_after=0),
+        Reply(chunks=({"type": "ping"}, Hold())),
+        Reply(chunks=('event: content_block_delta\ndata: {"type": "content_', Hold())),
+    ],
+    ids=["before the first byte", "between chunks", "in mid-chunk"],
+)
+async def test_cancel_closes_the_connection(provider: ScriptedProvider, reply: Reply) -> None:
     """HTTP3: the server sees its socket closed within a second."""
-    provider.add(Reply(chunks=({"type": "ping"}, Hold())))
+    provider.add(reply)
 
     async with model(provider) as made:
         task = asyncio.create_task(play(made))

@@ -63,10 +63,12 @@ class ChatTerminal:
         try:
             response = await self._tries(model, sent, streams, reply, reply_id)
         except ModelError as error:
+            usage = error.partial.usage if error.partial is not None else None
             if streams or error.partial is None:
                 # What people were delivered counts, not what a token filter held back.
-                error.partial = reply.partial()
-            await self._ended(request, CallEnd(reply_id, self._since(began), error=error))
+                error.partial = replace(reply.partial(), usage=usage)
+            end = CallEnd(reply_id, self._since(began), usage=usage, error=error)
+            await self._ended(request, end)
             raise
         answer = replace(response, message=response.message.replace(id=reply_id))
         end = CallEnd(

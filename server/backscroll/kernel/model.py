@@ -120,11 +120,15 @@ class ModelResponse:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """What had arrived when a reply broke off; `calls` are raw texts, for people only."""
+    """What had arrived when a reply broke off; `calls` are raw texts, for people only.
+
+    `usage` is what had been reported by then; it does not make one partial differ from another.
+    """
 
     text: str = ""
     reasoning: str = ""
     calls: tuple[str, ...] = ()
+    usage: Usage | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

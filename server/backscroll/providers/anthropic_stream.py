@@ -129,7 +129,12 @@ class StreamReader:
         for block in self._blocks.values():
             name = f"{block.data.get('name')} " if block.kind == "tool_use" else ""
             kinds.get(block.kind, []).append(name + block.received)
-        return Partial("".join(kinds["text"]), "".join(kinds["thinking"]), tuple(kinds["tool_use"]))
+        return Partial(
+            "".join(kinds["text"]),
+            "".join(kinds["thinking"]),
+            tuple(kinds["tool_use"]),
+            read_usage(self._usage),
+        )
 
     def _message_start(self, event: Mapping[str, Any]) -> list[Delta]:
         message = _mapping(event.get("message"))

@@ -86,7 +86,7 @@ class StreamReader:
 
     def partial(self) -> Partial:
         """Return what has arrived so far."""
-        return Partial(self._text.whole(), self._reasoning.whole(), self._calls.raw())
+        return Partial(self._text.whole(), self._reasoning.whole(), self._calls.raw(), self._usage)
 
     def _choice(self, choice: Mapping[str, Any]) -> list[Delta]:
         out: list[Delta] = []
