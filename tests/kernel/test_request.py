@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from backscroll.kernel.message import assistant, user
-from backscroll.kernel.model import Delta, ModelRequest, Text
+from backscroll.kernel.model import Cache, Delta, ModelOptions, ModelRequest, Text
 from backscroll.kernel.request import (
     ChatRequest,
     ChatResponse,
@@ -84,3 +84,17 @@ def test_responses_are_values_too() -> None:
     assert response.replace(model="m").model == "m"
     assert ToolResponse("x").replace(outcome="refused").outcome == "refused"
     assert ToolRequest(ToolInfo("f", "Do.", {}), {}, "c", {}).replace(args={"a": 1}).args
+
+
+def test_cache_marks_are_kept_only_where_they_still_fit() -> None:
+    """Messages behind the marks may come and go; others before them make the places worthless."""
+    messages = tuple(user(f"m{n}") for n in range(4))
+    request = ChatRequest(messages, options=ModelOptions(cache=Cache("stable", "1h", (0, 2))))
+
+    longer = request.replace(messages=(*messages, user("more")))
+    shifted = request.replace(messages=(user("first"), *messages))
+    chosen = request.replace(messages=messages[1:], options=request.options)
+
+    assert longer.options == chosen.options == request.options
+    assert shifted.options.cache == Cache("stable", "1h")
+    assert request.replace(reply_id="r").options == request.options

@@ -154,8 +154,18 @@ class ChatRequest:
         return found
 
     def replace(self, **changes: Any) -> ChatRequest:
-        """Return a copy with some fields changed."""
-        return dataclasses.replace(self, **changes)
+        """Return a copy with some fields changed.
+
+        Places of cache marks are forgotten when other messages come before them.
+        """
+        changed, cache = dataclasses.replace(self, **changes), self.options.cache
+        if "messages" not in changes or "options" in changes or cache is None or not cache.at:
+            return changed
+        end = max(cache.at) + 1
+        if changed.messages[:end] == self.messages[:end]:
+            return changed
+        unmarked = changed.options.replace(cache=dataclasses.replace(cache, at=()))
+        return dataclasses.replace(changed, options=unmarked)
 
     async def report(self, report: Any) -> None:
         """Tell operators something; without an observer nothing happens."""
