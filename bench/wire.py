@@ -1,7 +1,8 @@
 """What one delta of a provider's stream costs to parse and neutralise.
 
 Beside it, in the same run, what `json.loads` plus pydantic validation of the same chunks costs,
-with a model of the fields that are read. Both are CPU time of this process; the ratio counts.
+with a model of the fields that are read. Both are CPU time of this process; the ratio counts. The
+messages wire is measured in the same way (`wire_messages`).
 
     python bench/wire.py [--deltas 10000] [--runs 5] [--json FILE]
 """
@@ -14,9 +15,11 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
 
+import wire_messages
 from backscroll.kernel.model import Finished
 from backscroll.providers.failures import Source
 from backscroll.providers.openai_stream import StreamReader
@@ -77,18 +80,22 @@ def main() -> None:
     options.add_argument("--runs", type=int, default=5)
     options.add_argument("--json", type=Path)
     asked = options.parse_args()
-    events = chunks(asked.deltas)
-    body = "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"]).encode()
-    ours, theirs = [], []
-    for _ in range(asked.runs):
-        ours.append(cpu_us(lambda: neutralise(body), asked.deltas))
-        theirs.append(cpu_us(lambda: validate(events), asked.deltas))
-    report = {
-        "deltas": asked.deltas,
-        "neutralised_us": round(statistics.median(ours), 3),
-        "validated_us": round(statistics.median(theirs), 3),
-        "ratio": round(statistics.median(ours) / statistics.median(theirs), 3),
-    }
+    number = asked.deltas
+    report: dict[str, float] = {"deltas": number}
+    for suffix, wire, end in (
+        ("", sys.modules[__name__], ["[DONE]"]),
+        ("_messages", wire_messages, []),
+    ):
+        events = wire.chunks(number)
+        body = "".join(f"data: {event}\n\n" for event in [*events, *end]).encode()
+        ours, theirs = [], []
+        for _ in range(asked.runs):
+            ours.append(cpu_us(partial(wire.neutralise, body), number))
+            theirs.append(cpu_us(partial(wire.validate, events), number))
+        mine, other = statistics.median(ours), statistics.median(theirs)
+        report[f"neutralised{suffix}_us"] = round(mine, 3)
+        report[f"validated{suffix}_us"] = round(other, 3)
+        report[f"ratio{suffix}"] = round(mine / other, 3)
     sys.stdout.write(json.dumps(report, indent=1) + "\n")
     if asked.json:
         asked.json.write_text(json.dumps(report, indent=1) + "\n")

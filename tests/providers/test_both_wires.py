@@ -71,7 +71,7 @@ def heard(wire: str, reply: Reply, size: int = 7) -> Message:
 
 @WIRES
 @given(request=any_requests())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_any_request_is_accepted(wire: str, request: ModelRequest) -> None:
     """Property: parts, blocks, reasoning and options of any vendor, by the rules of each wire."""
     sent(wire, request)
@@ -79,7 +79,7 @@ def test_any_request_is_accepted(wire: str, request: ModelRequest) -> None:
 
 @WIRES
 @given(history=random_histories(), thinks=st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_any_repaired_history_is_accepted(wire: str, history: Any, thinks: bool) -> None:
     """wire-anthropic-05: whatever is missing, doubled or misplaced, its repair is accepted."""
     view, _ = repair([*history, user("and now?")], NO_RESULT)
@@ -116,7 +116,7 @@ def results(message: Message) -> list[Message]:
 
 
 @given(st.builds(count).flatmap(played), st.integers(1, 50))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_reply_over_messages_goes_back_whole(reply: Reply, size: int) -> None:
     """Property: thought, signature, text and inputs return as they came, however they were cut."""
     message = heard("anthropic", reply, size)
@@ -135,7 +135,7 @@ def test_a_reply_over_messages_goes_back_whole(reply: Reply, size: int) -> None:
 
 
 @given(st.builds(count).flatmap(played), st.integers(1, 50))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_a_reply_over_completions_goes_back_whole(reply: Reply, size: int) -> None:
     """Property: text, reasoning and argument texts return as they came, however they were cut."""
     message = heard("openai", reply, size)
@@ -156,7 +156,7 @@ def test_a_reply_over_completions_goes_back_whole(reply: Reply, size: int) -> No
 
 
 @given(REPLIES, st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_a_thread_goes_on_with_the_other_vendor(replies: Sequence[Reply], data: Any) -> None:
     """Property: whichever wire spoke before, at every message each of them takes the thread."""
     thread: list[Message] = [user("q")]

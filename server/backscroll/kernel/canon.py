@@ -43,7 +43,12 @@ def canonical_json(value: Any) -> str:
 def parse_json(text: str | bytes) -> Any:
     """Read JSON; NaN and infinities are refused with ValueError, as the standard has it."""
     whole = text if isinstance(text, str) else text.decode("utf-8", "surrogatepass")
-    return _DECODER.decode(whole)
+    try:
+        # What most texts are: a value and nothing around it.
+        value, end = _DECODER.raw_decode(whole)
+    except ValueError:
+        return _DECODER.decode(whole)
+    return value if end == len(whole) else _DECODER.decode(whole)
 
 
 def _refuse(name: str) -> Any:

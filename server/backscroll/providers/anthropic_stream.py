@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from backscroll.kernel.canon import SurrogateJoiner, parse_json
+from backscroll.kernel.canon import parse_json
 from backscroll.kernel.errors import ModelError
 from backscroll.kernel.message import parse_call
 from backscroll.kernel.model import (
@@ -23,6 +23,7 @@ from backscroll.kernel.usage import FinishReason, finish_reason
 from backscroll.providers.anthropic_response import failure, read_calls, read_message, read_usage
 from backscroll.providers.failures import Source, broken_off
 from backscroll.providers.overflow import recognise
+from backscroll.providers.reply import Channel
 
 
 class _Block:
@@ -30,24 +31,23 @@ class _Block:
 
     def __init__(self, start: Mapping[str, Any], call_id: str) -> None:
         self.data = dict(start)
-        self.kind = self.data.get("type")
+        self.kind = str(self.data.get("type"))
         self.call_id = call_id
         self.is_open = True
-        self._pieces: list[str] = []
-        self._joiner = SurrogateJoiner()
+        self._text = Channel()
 
     @property
     def received(self) -> str:
         """The text that came in pieces."""
-        return "".join(self._pieces)
+        return self._text.whole()
 
     def take(self, piece: Any) -> str:
         """Take a piece of text and return what of it can be delivered now."""
-        return self._keep(self._joiner.feed(piece) if isinstance(piece, str) else "")
+        return self._text.take(piece) if isinstance(piece, str) else ""
 
     def end(self) -> str:
         """Return what was held back for a partner that did not come."""
-        return self._keep(self._joiner.finish())
+        return self._text.end()
 
     def settle(self) -> None:
         """Put what came in pieces where it belongs in the block."""
@@ -58,11 +58,6 @@ class _Block:
             )
         elif self.kind in ("text", "thinking"):
             self.data[self.kind] = self.received
-
-    def _keep(self, piece: str) -> str:
-        if piece:
-            self._pieces.append(piece)
-        return piece
 
 
 class StreamReader:
@@ -160,11 +155,11 @@ class StreamReader:
         if block is None:
             return []
         kind = delta.get("type")
+        if kind == "text_delta" or kind == "thinking_delta":
+            return self._said(block, delta.get(block.kind))
         if kind == "input_json_delta":
             piece = block.take(delta.get("partial_json"))
             return [CallArgs(block.call_id, piece)] if piece and block.kind == "tool_use" else []
-        if kind in ("text_delta", "thinking_delta"):
-            return self._said(block, delta.get(str(block.kind)))
         if kind == "signature_delta":
             block.data["signature"] = block.data.get("signature", "") + delta.get("signature", "")
         elif kind == "citations_delta":
@@ -189,9 +184,9 @@ class StreamReader:
 
     def _said(self, block: _Block, text: Any) -> list[Delta]:
         piece = block.take(text)
-        if not piece or block.kind not in ("text", "thinking"):
-            return []
-        return [Text(piece) if block.kind == "text" else Reasoning(piece)]
+        if piece and block.kind == "text":
+            return [Text(piece)]
+        return [Reasoning(piece)] if piece and block.kind == "thinking" else []
 
     def _close(self, block: _Block) -> list[Delta]:
         """End a block: deliver what was held, and arguments that came with its start."""
@@ -244,4 +239,4 @@ def _index(event: Mapping[str, Any]) -> int:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
