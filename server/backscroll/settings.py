@@ -57,6 +57,9 @@ class Settings(BaseSettings):
     )
     idle_s: float = Field(300, gt=0, description="Idle time after which a socket is closed.")
     drain_s: float = Field(10, ge=0, description="How long runs may go on after a stop signal.")
+    thread_ttl_s: float = Field(
+        0, ge=0, description="How long a thread is kept after its last write; 0 is for ever."
+    )
     lease_s: float = Field(15, ge=1, description="How long a worker's right to a run lasts.")
     run_seconds: float = Field(600, gt=0, description="How long a run may take.")
     supersede_wait_s: float = Field(

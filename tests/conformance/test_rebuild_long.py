@@ -195,6 +195,8 @@ def assert_everything_took_place(
     assert {r["model"]["wire"].split("/")[0] for r in records} == {
         *("openai-chat", "anthropic-messages")
     }
+    # Each from its recipe: no list had to be stored whole because the recipe did not give it.
+    assert not any("whole" in record for record in records)
     spans = [span for record in records for span in (*record["view"], *record["left_out"])]
     assert {"kept", "placeholder", "rewritten", "summarised"} <= {span["fate"] for span in spans}
     assert {"system", "summary", "note"} <= {span.get("what") for span in spans}

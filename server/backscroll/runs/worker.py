@@ -39,6 +39,7 @@ class WorkerOptions:
     redis_url: str
     key_prefix: str = "bs"
     rules: RunRules = field(default_factory=RunRules)
+    thread_ttl_s: float = 0.0
 
 
 class Worker:
@@ -57,7 +58,7 @@ class Worker:
         self.rules = options.rules
         self.started_ms = round(time.time() * 1000)
         self.clients, self.keys = clients, keys
-        self.log = ThreadLog(clients, keys, name)
+        self.log = ThreadLog(clients, keys, name, options.thread_ttl_s)
         self.hub = Hub(clients, keys, self.log)
         self.threads = ThreadStore(self.log)
         self.history = HistoryReader(clients, keys)

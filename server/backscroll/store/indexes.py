@@ -29,10 +29,10 @@ _FORGET_LEASE = Script("forget_lease")
 
 
 class Indexes:
-    """Reads and writes the indexes; one per process."""
+    """Reads and writes the indexes; one per process. A run id leads to a thread for `ttl_ms`."""
 
-    def __init__(self, clients: RedisClients, keys: Keys) -> None:
-        self._clients, self._keys = clients, keys
+    def __init__(self, clients: RedisClients, keys: Keys, ttl_ms: int = 0) -> None:
+        self._clients, self._keys, self._ttl_ms = clients, keys, ttl_ms
         self._touched: OrderedDict[ThreadKey, int] = OrderedDict()
 
     async def touch(self, thread: ThreadKey, time: int, *, now: bool = False) -> None:
@@ -91,11 +91,11 @@ class Indexes:
         return ThreadKey.from_key(holder.decode())
 
     async def keep_run(self, thread: ThreadKey, run_id: str) -> None:
-        """Let a run id lead to its thread for good; a failure is only logged, as for `touch`."""
+        """Let a run id lead to its thread from now on; a failure is only logged, as for `touch`."""
         name = self._keys.run_index(thread.owner, run_id)
         try:
             with store_errors("keep a run id"):
-                await self._clients.write.set(name, thread.key)
+                await self._clients.write.set(name, thread.key, px=self._ttl_ms or None)
         except StoreError as error:
             logger.warning("%s", error)
 

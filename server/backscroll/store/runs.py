@@ -88,6 +88,7 @@ class RunStore:
         if answer[0] == b"lost":
             raise LeaseLost(lease.thread.thread_id, lease.fence, answer[1])
         await self._indexes.mark_lease(lease.thread, _ms(lease_s))
+        await self._log.lifetime.slide(lease.thread)
         return Renewed(answer[1], bool(answer[2]))
 
     async def finish(

@@ -15,6 +15,7 @@ from backscroll.store.connection import RedisClients, store_errors
 from backscroll.store.entry import Entry, NewEntry, pack_entries, unpack_stream
 from backscroll.store.indexes import Indexes
 from backscroll.store.keys import Keys, ThreadKey
+from backscroll.store.lifetime import Lifetime
 from backscroll.store.scripts import Argument, Script, resend
 
 LOG_PARTS = ("head", "written", "meta", "write")
@@ -83,11 +84,15 @@ class MetaChanges:
 
 
 class ThreadLog:
-    """Appends to and reads the logs of all threads, in the name of one worker."""
+    """Appends to and reads the logs of all threads, in the name of one worker.
 
-    def __init__(self, clients: RedisClients, keys: Keys, worker: str) -> None:
+    A thread is gone `ttl_s` after its last write; 0 keeps it for ever.
+    """
+
+    def __init__(self, clients: RedisClients, keys: Keys, worker: str, ttl_s: float = 0.0) -> None:
         self.clients, self.keys, self.worker = clients, keys, worker
-        self.indexes = Indexes(clients, keys)
+        self.lifetime = Lifetime(clients, keys, ttl_s)
+        self.indexes = Indexes(clients, keys, self.lifetime.ttl_ms)
         self._answers: OrderedDict[tuple[ThreadKey, str], Appended | None] = OrderedDict()
 
     async def append(
@@ -237,6 +242,7 @@ class ThreadLog:
             answer = await resend(lambda again: script.run(self.clients.write, names, args(again)))
         if answer[0] == b"lost":
             raise LeaseLost(thread.thread_id, fence, int(answer[1]))
+        await self.lifetime.slide(thread)
         return answer
 
     def _remember(self, key: tuple[ThreadKey, str], answer: Appended | None) -> None:

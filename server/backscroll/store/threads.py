@@ -74,6 +74,10 @@ class ThreadStore:
                 for thread, _ in page:
                     pipe.hgetall(self._keys.meta(thread))
                 found = await pipe.execute()
+        for (thread, _), meta in zip(page, found, strict=True):
+            if not meta:
+                # Its time is over; nobody else takes it out of the list.
+                await self._log.indexes.forget_thread(thread, ())
         return [
             replace(read_meta(thread, meta), indexed=time)
             for (thread, time), meta in zip(page, found, strict=True)

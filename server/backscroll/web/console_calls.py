@@ -140,7 +140,7 @@ async def _card(services: Services, thread: ThreadKey) -> dict[str, Any]:
     compaction = worker.agent.compaction
     settings = compaction.settings if compaction is not None else Settings()
     choices = worker.operator.choices(thread)
-    return compaction_card(
+    card = compaction_card(
         entry,
         live,
         settings,
@@ -148,6 +148,8 @@ async def _card(services: Services, thread: ThreadKey) -> dict[str, Any]:
         await choices.pins(thread.thread_id),
         await choices.overrides(thread.thread_id),
     )
+    ends_at = await worker.log.lifetime.ends_at(thread)
+    return card if ends_at is None else {**card, "expires": ends_at}
 
 
 async def _call(request: Request, services: Services, thread: ThreadKey) -> Call:

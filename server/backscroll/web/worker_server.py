@@ -45,6 +45,7 @@ class WorkerSetup:
     lease_s: float = 15.0
     run_seconds: float = 600.0
     supersede_wait_s: float = 5.0
+    thread_ttl_s: float = 0.0
     active_runs: int = 200
     feeds_per_socket: int = 64
     coalesce_ms: float = 15.0
@@ -106,7 +107,7 @@ def _worker_options(setup: WorkerSetup) -> WorkerOptions:
         setup.lease_s, setup.run_seconds, setup.coalesce_ms / 1000, setup.coalesce_deltas
     )
     rules = RunRules(times, setup.active_runs, setup.supersede_wait_s)
-    return WorkerOptions(setup.redis_url, setup.key_prefix, rules)
+    return WorkerOptions(setup.redis_url, setup.key_prefix, rules, setup.thread_ttl_s)
 
 
 def _agent_rules(setup: WorkerSetup, agent: Agent) -> AgentRules:
