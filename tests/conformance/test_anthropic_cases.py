@@ -323,6 +323,21 @@ async def test_an_overflow_is_recognised_by_its_code(
     assert len(provider.requests[6].body) < len(provider.requests[5].body)
 
 
+async def test_prompt_and_maximum_together_are_too_much(
+    valkey_url: str, prefix: str, provider: ScriptedProvider
+) -> None:
+    """OVF: the same messages are sent once more, with a lower maximum."""
+    provider.configure(window=5_000)
+    provider.otherwise(Reply("Yes."))
+    async with served(agent_for(provider, max_output_tokens=4_500), valkey_url, prefix) as server:
+        events = await server.run("t", "r1", said(1, "all is well here. " * 200))
+
+    first, second = provider.requests
+    assert (first.status, second.status) == (400, 200) and events[-1]["type"] == "RUN_FINISHED"
+    assert second.messages == first.messages and provider.problems == []
+    assert second.json["max_tokens"] < first.json["max_tokens"] == 4_500
+
+
 async def test_another_error_that_mentions_the_context_is_none(
     valkey_url: str, prefix: str, provider: ScriptedProvider
 ) -> None:

@@ -162,8 +162,11 @@ async def test_a_thread_changes_over_pauses_and_is_resumed_elsewhere(
     done = await asyncio.to_thread(resumed, valkey_url, env, answer)
     async with served(agent_over(first, provider.url), valkey_url, prefix) as server:
         back = await server.run("t", "r4", {"id": "u4", "role": "user", "content": "bye"})
+        path = "/console/api/threads/t/calls/{}/request"
+        rebuilt = [await server.get(path.format(n)) for n in range(1, 6)]
 
     results = [e for e in done if e["type"] == "TOOL_CALL_RESULT"]
+    assert all(found["matches"] and found["sent_matches"] for found in rebuilt)
     assert {result["content"] for result in results} == {"paid 10 to ann", "3"}
     assert back[-1]["type"] == "RUN_FINISHED" and provider.problems == []
     assert [r.is_anthropic for r in provider.requests] == [

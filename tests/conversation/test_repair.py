@@ -5,13 +5,9 @@ from __future__ import annotations
 import pytest
 from backscroll.conversation.repair import repair
 from backscroll.kernel.message import Blocks, Message, Role
-from backscroll.kernel.model import ModelRequest
-from backscroll.providers.openai import OpenAIModel
 from conversation.histories import a, faults, random_histories, t, u
 from hypothesis import given
-from provider_rules import Rules, check_openai
-
-OPENAI = OpenAIModel("m", base_url="http://127.0.0.1:9/v1", api_key="k")
+from strict_wires import check_both
 
 ROWS: list[tuple[str, list[Message], list[str]]] = [
     ("call without result", [u(1), a(1, "c1"), u(2)], ["result_missing:a1:c1"]),
@@ -38,7 +34,7 @@ def test_each_row(name: str, history: list[Message], keys: list[str]) -> None:
     view, repairs = repair(history, "none")
 
     assert faults(view) == []
-    check_openai(OPENAI.encode(ModelRequest(tuple(view)), False), Rules())
+    check_both(view)
     assert [done.key for done in repairs] == keys
     assert _users(view) == _users(history)
 
@@ -50,7 +46,7 @@ def test_all_rows_at_once() -> None:
     view, repairs = repair(history, "none")
 
     assert faults(view) == []
-    check_openai(OPENAI.encode(ModelRequest(tuple(view)), False), Rules())
+    check_both(view)
     assert _users(view) == _users(history)
     assert all(done.text.startswith(f"call {done.call_id!r}: ") for done in repairs)
 
@@ -95,7 +91,7 @@ def test_calls_first_and_then_all_results() -> None:
     view, _ = repair(history, "none")
 
     assert [m.id for m in view] == ["u1", "a1", "t-c1", "a2", "t-c2", "a3", "t-c3", "u2"]
-    check_openai(OPENAI.encode(ModelRequest(tuple(view)), False), Rules())
+    check_both(view)
 
 
 def test_another_order_is_no_repair() -> None:

@@ -44,4 +44,6 @@ def test_json_has_no_blanks_and_no_nan() -> None:
         canonical_json(float("nan"))
     with pytest.raises(ValueError, match="NaN is not JSON"):
         parse_json("[NaN]")
-    assert parse_json('{"a":1}') == {"a": 1}
+    assert parse_json('{"a":1}') == parse_json(' {"a": 1}\n') == {"a": 1}
+    with pytest.raises(ValueError, match="Extra data"):
+        parse_json('{"a":1} x')

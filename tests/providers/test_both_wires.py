@@ -12,41 +12,23 @@ import pytest
 from backscroll.conversation.parts import fit
 from backscroll.conversation.repair import repair
 from backscroll.kernel.message import Message, tool_result, user
-from backscroll.kernel.model import Finished, ModelOptions, ModelProfile, ModelRequest
-from backscroll.providers.anthropic import AnthropicModel
+from backscroll.kernel.model import Finished, ModelOptions, ModelRequest
 from backscroll.providers.anthropic_stream import StreamReader as AnthropicReader
 from backscroll.providers.failures import Source
-from backscroll.providers.http_model import HttpModel
-from backscroll.providers.openai import OpenAIModel
 from backscroll.providers.openai_stream import StreamReader as OpenAIReader
 from backscroll.providers.sse import SseParser
+from backscroll.providers.wires import encode_from_setup
 from conversation.histories import random_histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from provider_histories import TOOLS, any_requests
-from provider_rules import Rules, check_openai
-from provider_rules_anthropic import check_anthropic
 from provider_script import Call, Reply, openai_events
 from provider_script_anthropic import anthropic_events, sign
+from strict_wires import MODELS, sent
 
-IMAGES_PDF = ("image/*", "application/pdf")
-PROFILE = ModelProfile(
-    parts={"user": (*IMAGES_PDF, "audio/wav"), "tool": ("image/*",)}, replay_reasoning="always"
-)
-OPENAI = OpenAIModel("m", base_url="http://h/v1", provider="generic", profile=PROFILE)
-ANTHROPIC = AnthropicModel("m", base_url="http://h", profile=PROFILE)
-MODELS: dict[str, HttpModel] = {"openai": OPENAI, "anthropic": ANTHROPIC}
 WIRES = pytest.mark.parametrize("wire", list(MODELS))
 NO_RESULT = "No result of this call is on record."
 IDS = (f"minted_{n}" for n in count())
-
-
-def sent(wire: str, request: ModelRequest) -> Any:
-    """Return the body of a request as a strict server read it, parts it cannot take replaced."""
-    model = MODELS[wire]
-    messages, _ = fit(request.messages, model, "[{media_type} not shown]")
-    check = check_anthropic if wire == "anthropic" else check_openai
-    return check(model.encode(replace(request, messages=tuple(messages)), True), Rules())
 
 
 def heard(wire: str, reply: Reply, size: int = 7) -> Message:
@@ -73,8 +55,21 @@ def heard(wire: str, reply: Reply, size: int = 7) -> Message:
 @given(request=any_requests())
 @settings(max_examples=150, deadline=None)
 def test_any_request_is_accepted(wire: str, request: ModelRequest) -> None:
-    """Property: parts, blocks, reasoning and options of any vendor, by the rules of each wire."""
+    """MSG3, REQ8: parts, blocks, reasoning and options of any vendor; nothing of ours goes out."""
     sent(wire, request)
+
+
+@WIRES
+@given(request=any_requests())
+@settings(max_examples=60, deadline=None)
+def test_any_body_is_written_again(wire: str, request: ModelRequest) -> None:
+    """REC1: from setup and request the same bytes come out, whatever the options."""
+    model = MODELS[wire]
+    messages, _ = fit(request.messages, model, "[{media_type} not shown]")
+    request = replace(request, messages=tuple(messages))
+    setup = json.loads(json.dumps(model.setup(request.texts)))
+
+    assert encode_from_setup(setup, request, True) == model.encode(request, True)
 
 
 @WIRES
