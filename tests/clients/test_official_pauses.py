@@ -9,6 +9,7 @@ import pytest
 from client_cells import (
     BARE,
     CELLS,
+    HTTP,
     assert_log_is_valid,
     assert_same_as_join,
     every_client,
@@ -246,3 +247,21 @@ def test_questions_survive_the_page_of_another_client(world: World) -> None:
 
     assert told.complaints == [] and told.messages[-1]["content"] == "Done."
     assert_same_as_join(world, told)
+
+
+@pytest.mark.parametrize("cell", [HTTP, BARE], ids=str)
+def test_a_question_and_a_call_of_the_page(world: World, cell: Cell) -> None:
+    """S3, S4: one reply asks people and the page; both answers go back in one request."""
+    world.model.add(Reply("Both of you.", calls=(ADD, PAY, PICK)), Reply("Done."))
+    before = play(cell, world.workers, world.thread, say("u1", "Go", tools=TOOLS))
+
+    both = go_on(answer("pick", "red"), resume=resolved(pay=YES), tools=TOOLS)
+    told = play(cell, world.workers[::-1], world.thread, join(), both)
+
+    assert before.complaints == told.complaints == []
+    assert asked(before) == asked(told, 0) == ["call_pay"] and asked(told) == []
+    assert "TOOL_CALL_RESULT" not in before.types()
+    assert results(world) == ["3", "paid 10 to ann", "red"]
+    assert told.messages[-1]["content"] == "Done."
+    assert_same_as_join(world, told)
+    assert_log_is_valid(world, EARLIER_RUN)
