@@ -123,10 +123,11 @@ class CallCard {
   element = h('section', {class: 'tool-card'}, h('div', {class: 'tool-head'}, this.#name, this.#state), this.#args, this.#result);
 
   show(call, asked) {
-    this.element.setAttribute('aria-label', `Tool call ${name(call.name, 80)}, ${call.state}`);
-    this.element.dataset.state = call.state;
+    const state = call.state === 'waiting' && asked?.decision ? 'decided' : call.state;
+    this.element.setAttribute('aria-label', `Tool call ${name(call.name, 80)}, ${state}`);
+    this.element.dataset.state = state;
     say(this.#name, name(call.name, 80));
-    say(this.#state, call.state);
+    say(this.#state, state);
     this.#showArgs(call);
     if (call.result !== undefined && call.result !== this.#shownResult) this.#showResult(call.result);
     if (asked && !this.#question) {

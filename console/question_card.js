@@ -16,6 +16,7 @@ const ACTIONS = {
   environment: [['Retry', 'retry'], ['Give up', 'give-up']],
   client: [['Send a result', 'result'], ['Reject', 'reject']],
 };
+const UNSAID = {client: 'A page was asked to run this, and its result has not come yet.'};
 const FORMS = {
   edit: ['Arguments as JSON', 'Send changes'], reject: ['Reason, if you like', 'Send rejection'],
   reply: ['Answer in place of the call', 'Send reply'], result: ['Result', 'Send result'],
@@ -53,7 +54,7 @@ export class QuestionCard {
     this.element.dataset.decided = String(Boolean(decision));
     if (this.#kind !== asked.kind) this.#offer(asked.kind);
     const until = asked.expires && !decision ? ` Expires ${clock(Number(new Date(asked.expires)))}.` : '';
-    say(this.#message, `${body(asked.message)}${until}`);
+    say(this.#message, `${body(asked.message || UNSAID[asked.kind] || '')}${until}`);
     this.#message.hidden = Boolean(decision) || !this.#message.textContent;
     this.#buttons.hidden = Boolean(decision) || this.#mode !== '';
     this.#form.hidden = Boolean(decision) || this.#mode === '';

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from scripted_provider import Call, Reply, ScriptedProcess
 
 PAY = Call("pay", {"to": "ann", "amount": 10})
 MAIL = Call("mail", {"to": "bob"})
+WAITING = re.compile("^[0-9]+ waiting")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,16 @@ def fill(page: Page, tool: str, field: str, text: str) -> None:
     card(page, tool).get_by_role("textbox", name=field).fill(text)
 
 
+def decide(desk: Desk, address: str, status: str) -> Any:
+    """Decide the first question of a thread over the API, as somebody else would."""
+    thread = address.rpartition("/")[2]
+    path = f"/threads/{thread}/questions"
+    name = api(desk.server, path)["questions"][0]["interrupt_id"]
+    body = {"status": status, **({"payload": {"approved": True}} if status == "resolved" else {})}
+    url = f"{desk.server.url}/console/api{path}/{name}"
+    return httpx.post(url, json=body, trust_env=False, timeout=scaled(10)).json()
+
+
 def done(page: Page, text: str = "All done.") -> None:
     """Wait for the answer that follows."""
     conversation = page.get_by_role("region", name="Conversation")
@@ -106,6 +118,11 @@ def test_approve_with_a_double_click(page: Page, desk: Desk) -> None:
     page.reload()
     expect(card(page, "pay")).to_contain_text(re.compile(r"approved by local at \d\d:\d\d"))
     expect(card(page, "pay").get_by_role("button", name="Approve", exact=True)).to_be_hidden()
+    done(page)
+
+    again, other = (decide(desk, page.url, status) for status in ("resolved", "cancelled"))
+    assert (again["first"], again["decision"]["payload"]) == (False, {"approved": True})
+    assert other["error"]["code"] == "already_answered"
     assert desk.done() == ["pay ann 10"]
 
 
@@ -138,6 +155,7 @@ def test_two_questions_each_by_itself(page: Page, desk: Desk) -> None:
     fill(page, "pay", "Reason, if you like", "wrong address")
     press(page, "pay", "Send rejection")
     expect(card(page, "pay")).to_contain_text("decided · 1 more open")
+    expect(page.get_by_role("region", name="Tool call pay, decided")).to_be_visible()
     expect(page.get_by_role("link", name="1 waiting")).to_be_visible()
     assert desk.done() == []
 
@@ -191,6 +209,8 @@ def test_a_call_of_another_frontend(page: Page, desk: Desk) -> None:
     body = {**question(thread, f"run-{thread}", "Go"), "tools": offered}
     httpx.post(f"{desk.server.url}/agui", json=body, trust_env=False, timeout=scaled(30))
     page.goto(f"/console/chat/{thread}")
+    expect(card(page, "pick")).to_contain_text("A page was asked to run this")
+    expect(page.get_by_role("link", name=WAITING)).to_be_visible()
 
     press(page, "pick", "Send a result")
     fill(page, "pick", "Result", "red")
@@ -200,31 +220,42 @@ def test_a_call_of_another_frontend(page: Page, desk: Desk) -> None:
     expect(card(page, "pick")).to_contain_text("answered by local")
 
 
+def waiting(page: Page) -> int:
+    """Return the number in the badge."""
+    return int(page.get_by_role("link", name=WAITING).inner_text().split()[0])
+
+
 def test_asked_while_nobody_looked(page: Page, desk: Desk) -> None:
-    """hitl-02: it is there on load, in the badge, in Threads and in Try it (E84)."""
-    thread = f"quiet-{uuid4().hex[:8]}"
-    desk.model.add(Reply(calls=(PAY,)), Reply(text="All done."))
-    talk(desk.server, thread, "Go")
+    """hitl-02: both are there on load, in the badge and in Threads; one turns in Try it (E84)."""
+    page.goto("/console")
+    before = len(api(desk.server, "/questions")["questions"])
+    page.goto("about:blank")
+    threads = [f"quiet-{uuid4().hex[:8]}" for _ in range(2)]
+    for thread in threads:
+        desk.model.add(Reply(calls=(PAY,)))
+        talk(desk.server, thread, "Go")
 
     page.goto("/console")
-    page.get_by_role("link", name=re.compile("^[0-9]+ waiting")).click()
-    expect(page.get_by_role("grid", name="Threads")).to_contain_text(thread)
-    page.goto(f"/console/chat/{thread}")
+    wait_until(lambda: waiting(page) == before + 2, 5, "the badge counts both")
+    page.get_by_role("link", name=WAITING).click()
+    for thread in threads:
+        expect(page.get_by_role("grid", name="Threads")).to_contain_text(thread)
+    desk.model.add(Reply(text="All done."))
+    page.goto(f"/console/chat/{threads[0]}")
     expect(card(page, "pay").get_by_role("button", name="Approve", exact=True)).to_be_visible()
-    body = {"status": "cancelled"}
-    url = f"{desk.server.url}/console/api/threads/{thread}/questions"
-    name = api(desk.server, f"/threads/{thread}/questions")["questions"][0]["interrupt_id"]
-    httpx.post(f"{url}/{name}", json=body, trust_env=False, timeout=scaled(10))
+    decide(desk, page.url, "cancelled")
 
     expect(card(page, "pay")).to_contain_text("rejected by local", timeout=scaled(4) * 1000)
+    wait_until(lambda: waiting(page) == before + 1, 4, "the badge counts one less")
     assert desk.done() == []
 
 
-def test_the_list_fails(page: Page, desk: Desk, complaints: Any) -> None:
+@pytest.mark.parametrize(("status", "body"), [(503, "{}"), (200, "{not json")])
+def test_the_list_fails(page: Page, desk: Desk, complaints: Any, status: int, body: str) -> None:
     """hitl-06: the card says that it cannot refresh and stays answerable; it recovers (E84)."""
     complaints.allow("503")
     lists = re.compile("/questions$")
-    page.route(lists, lambda route: route.fulfill(status=503, body="{}"))
+    page.route(lists, lambda route: route.fulfill(status=status, body=body))
     ask(page, desk, PAY, MAIL)
     expect(card(page, "pay")).to_contain_text("cannot refresh")
     press(page, "pay", "Approve")
@@ -236,6 +267,28 @@ def test_the_list_fails(page: Page, desk: Desk, complaints: Any) -> None:
 
     done(page)
     wait_until(lambda: sorted(desk.done()) == ["mail bob", "pay ann 10"], 5, "both are done")
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_the_badge_fits_a_narrow_header(page: Page, desk: Desk, width: int) -> None:
+    """E62: on a phone nothing in the header lies on anything else while something waits."""
+    page.set_viewport_size({"width": width, "height": 800})
+    ask(page, desk, PAY)
+    expect(page.get_by_role("link", name=WAITING)).to_be_visible()
+
+    parts = page.locator(".mark, .header-end > *, .crumbs, .connection")
+    boxes = [box for part in parts.all() if (box := part.bounding_box())]
+
+    overlaps = [
+        (a, b)
+        for a, b in itertools.combinations(boxes, 2)
+        if a["x"] + a["width"] > b["x"] + 1
+        and b["x"] + b["width"] > a["x"] + 1
+        and a["y"] + a["height"] > b["y"] + 1
+        and b["y"] + b["height"] > a["y"] + 1
+    ]
+    assert len(boxes) >= 8 and overlaps == []
+    assert max(box["x"] + box["width"] for box in boxes) <= width
 
 
 def test_a_question_is_accessible(

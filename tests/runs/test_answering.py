@@ -111,9 +111,9 @@ async def test_mixed(valkey_url: str, prefix: str, till: Till) -> None:
     assert sorted(till.done) == ["add", "mail bob"]
     refusal = "The user did not allow this call. It was not executed."
     assert sent(model.requests[1])[2:] == ["tool: 3", f"tool: {refusal}", "tool: sent"]
-    assert [(b["tool"], b["status"]) for b in decided] == [
-        ("pay", "cancelled"),
-        ("mail", "resolved"),
+    assert [(b["status"], b["text"]) for b in decided] == [
+        ("cancelled", "pay: rejected by local"),
+        ("resolved", "mail: approved by local"),
     ]
 
 

@@ -162,6 +162,20 @@ async def _outcome(submitted: Any) -> str:
     return "accepted"
 
 
+async def test_a_continuation_offers_the_tools_of_its_request(valkey_url: str, prefix: str) -> None:
+    """5.8: those alone; a request that offers none goes on with those of the run that asked."""
+    model = StreamingModel([calls(call("pick")), "one", calls(call("pick")), "two"])
+    async with working(agent_of(model=model), valkey_url, prefix) as worker:
+        for thread, tools in (("t1", [CONFIRM]), ("t2", [])):
+            await run(worker, thread, f"r1-{thread}", "go", tools=OFFERED)
+            result = answer("pick", "red")
+            await run(worker, thread, f"r2-{thread}", "go", result, tools=tools)
+
+    offered = [{spec.name for spec in request.tools} for request in model.requests]
+    both = {"pick", "confirm"}
+    assert offered == [both, {"confirm"}, both, both]
+
+
 @pytest.mark.parametrize(
     ("offered", "code", "path"),
     [

@@ -7,16 +7,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from backscroll.agent.answers import Approve, GiveUp, Reject, Reply, Retry
 from backscroll.agui.input import ResumeEntry, RunInput
 from backscroll.agui.paused import GIVEN, answered_already
 from backscroll.agui.plan import Waiting, refusal_of
-from backscroll.agui.questions import problem_of
+from backscroll.agui.questions import answer_to, problem_of
 from backscroll.agui.refusal import RequestRefused
 from backscroll.kernel.errors import ResumeRefused
 from backscroll.kernel.ports import Ids
 from backscroll.kernel.tool import ToolSet
 from backscroll.kernel.turn import PauseItem
 from backscroll.runs.notes import operator_entry
+from backscroll.store.entry import NewEntry
 from backscroll.store.keys import ThreadKey
 from backscroll.store.pause_record import Decision, PauseChange, PauseRecord, Question
 from backscroll.store.pauses import ThreadPauses
@@ -27,6 +29,14 @@ logger = logging.getLogger(__name__)
 ATTEMPTS = 100
 RETRY_MS = 2000
 EXPIRED = Decision("cancelled", {"reason": "nobody answered in time"}, "expiry")
+
+_WORDS: Mapping[type, str] = {
+    Approve: "approved",
+    GiveUp: "given up",
+    Reject: "rejected",
+    Reply: "replied",
+    Retry: "retried",
+}
 
 GoOn = Callable[[ThreadKey, str], Awaitable[bool]]
 """Starts the run that goes on with a settled pause; False when that is not possible now."""
@@ -148,7 +158,8 @@ class Answering:
             # Noted first: should we die right after, somebody goes on with the pause.
             await self._look_again(thread)
         change = PauseChange(record.revision, made, open_items=left)
-        entries = [_note(record.questions[name], each) for name, each in made.items()]
+        items = {item.id: item for item in record.open_items}
+        entries = [_note(items[name], each) for name, each in made.items()]
         return await self.pauses.decide(thread, change, entries) is not None
 
     async def _answered(
@@ -186,15 +197,16 @@ def _no_question(request: RunInput, record: PauseRecord) -> RequestRefused:
     return refusal_of(request, "interrupt_unknown", message, interruptId=name)
 
 
-def _note(question: Question, decision: Decision) -> Any:
+def _note(item: PauseItem, decision: Decision) -> NewEntry:
     """Return the entry that tells operators of a decision."""
+    answer = answer_to(item, ResumeEntry(item.id, decision.status, decision.payload))
     body = {
         "kind": "decided",
-        "interrupt": question.id,
-        "tool": question.tool,
+        "interrupt": item.id,
+        "tool": item.tool,
         "status": decision.status,
         "by": decision.by,
         **({} if decision.payload is None else {"payload": decision.payload}),
     }
-    text = f"{question.tool}: {decision.status} by {decision.by}"
-    return operator_entry("note", "decided", {**body, "text": text}, "", question.id, text)
+    text = f"{item.tool}: {_WORDS.get(type(answer), decision.status)} by {decision.by}"
+    return operator_entry("note", "decided", {**body, "text": text}, "", item.id, text)

@@ -152,6 +152,9 @@ class Runner:
         """Go on with a pause; one that nobody carried out waits on."""
         plan = self._parts.plan
         waits = pause.replace(expires_at=plan.expires_at)
+        if self._parts.request.tools:
+            # A page that offers tools says what it has now; what it had is for who says nothing.
+            pause = pause.replace(tools=())
         try:
             result = await self._parts.agent.resume(
                 plan.answers, pause=pause, messages=plan.said, **options
