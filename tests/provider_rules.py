@@ -20,20 +20,35 @@ MESSAGE_KEYS = {
     "system": {"role", "content", "name"},
     "developer": {"role", "content", "name"},
     "user": {"role", "content", "name"},
-    "assistant": {"role", "content", "name", "tool_calls", "refusal", "reasoning_content"},
+    "assistant": {"role", "content", "name", "tool_calls", "refusal"},
     "tool": {"role", "content", "tool_call_id", "name"},
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What differs between strict servers."""
+    """What differs between strict servers.
+
+    `refused_keys` are not known to it, `reasoning_field` is the only name it takes reasoning
+    under. `tool_choice`: "all", "words" (no object), "auto" (nothing may be forced). `formats`
+    are the response formats taken. `call_id` is the form of call ids. `reply_after_tools`: no
+    user speaks directly after a tool. `names` and `developer`: whether messages may have a name,
+    and whether there is that role.
+    """
 
     extra_keys: tuple[str, ...] = ()
     alternate: bool = False
     reasoning: Literal["allow", "refuse", "demand"] = "allow"
     tools_with_history: bool = False
     signed: bool = True
+    refused_keys: tuple[str, ...] = ()
+    reasoning_field: str = "reasoning_content"
+    tool_choice: Literal["all", "words", "auto"] = "all"
+    formats: tuple[str, ...] = ("text", "json_object", "json_schema")
+    call_id: str = ".+"
+    reply_after_tools: bool = False
+    names: bool = True
+    developer: bool = True
 
 
 class Refused(Exception):
@@ -58,12 +73,12 @@ def check_openai(raw: bytes, rules: Rules) -> dict[str, Any]:
         if any("\ud800" <= char <= "\udfff" for char in text):
             raise Refused("Invalid body: a text holds a lone surrogate.")
     for key in body:
-        if key not in TOP_KEYS and key not in rules.extra_keys:
+        if (key not in TOP_KEYS or key in rules.refused_keys) and key not in rules.extra_keys:
             raise Refused(f"Unrecognized request argument supplied: {key}", key)
     if not isinstance(body.get("model"), str) or not body["model"]:
         raise Refused("you must provide a model parameter", "model")
-    _check_tools(body)
-    _check_settings(body)
+    _check_tools(body, rules)
+    _check_settings(body, rules)
     _check_messages(body, rules)
     return body
 
@@ -74,17 +89,23 @@ def _check_messages(body: dict[str, Any], rules: Rules) -> None:
         raise Refused("[] is too short - 'messages'", "messages")
     for n, message in enumerate(messages):
         where = f"messages.[{n}]"
-        if not isinstance(message, dict) or str(message.get("role")) not in MESSAGE_KEYS:
+        if not isinstance(message, dict) or str(message.get("role")) not in _roles(rules):
             raise Refused(f"Invalid value for role: {message!r:.80}", f"{where}.role")
-        unknown = set(message) - MESSAGE_KEYS[message["role"]]
+        unknown = set(message) - MESSAGE_KEYS[message["role"]] - {rules.reasoning_field}
+        if not rules.names and "name" in message:
+            unknown.add("name")
         if unknown:
             raise Refused(f"Additional properties are not allowed ({sorted(unknown)})", where)
         _CHECKS[message["role"]](message, where, n)
-        if message["role"] == "assistant":
-            _check_reasoning(message, where, rules)
+        _check_reasoning(message, where, rules)
     _check_pairs(messages)
+    _check_call_ids(messages, rules)
     if rules.alternate:
         _check_alternation(messages)
+
+
+def _roles(rules: Rules) -> set[str]:
+    return set(MESSAGE_KEYS) - (set() if rules.developer else {"developer"})
 
 
 def _check_system(message: dict[str, Any], where: str, n: int) -> None:
@@ -178,9 +199,11 @@ def _check_call(call: Any, where: str) -> None:
 
 
 def _check_reasoning(message: dict[str, Any], where: str, rules: Rules) -> None:
-    given = "reasoning_content" in message
+    given = rules.reasoning_field in message
+    if given and message["role"] != "assistant":
+        raise Refused(f"Additional properties are not allowed ({rules.reasoning_field})", where)
     if given and rules.reasoning == "refuse":
-        raise Refused("reasoning_content is not permitted in input messages", where)
+        raise Refused(f"property '{rules.reasoning_field}' is unsupported: not permitted", where)
     if rules.reasoning == "demand" and message.get("tool_calls") and not given:
         raise Refused("Missing `reasoning_content` field in an assistant message", where)
 
@@ -212,6 +235,20 @@ def _check_pairs(messages: list[dict[str, Any]]) -> None:
         seen |= set(open_ids)
 
 
+def _check_call_ids(messages: list[dict[str, Any]], rules: Rules) -> None:
+    before = None
+    for n, message in enumerate(messages):
+        for call in message.get("tool_calls") or ():
+            if not re.fullmatch(rules.call_id, call["id"]):
+                raise Refused(
+                    f"Tool call id was {call['id']} but must be a-z, A-Z, 0-9, with a length of 9.",
+                    f"messages.[{n}].tool_calls",
+                )
+        if rules.reply_after_tools and (before, message["role"]) == ("tool", "user"):
+            raise Refused("Unexpected role 'user' after role 'tool'", f"messages.[{n}].role")
+        before = message["role"]
+
+
 def _check_alternation(messages: list[dict[str, Any]]) -> None:
     before = None
     for role in (m["role"] for m in messages if m["role"] not in ("system", "developer")):
@@ -220,7 +257,7 @@ def _check_alternation(messages: list[dict[str, Any]]) -> None:
         before = role
 
 
-def _check_tools(body: dict[str, Any]) -> None:
+def _check_tools(body: dict[str, Any], rules: Rules) -> None:
     tools = body.get("tools")
     if tools is None:
         for key in ("tool_choice", "parallel_tool_calls"):
@@ -233,6 +270,13 @@ def _check_tools(body: dict[str, Any]) -> None:
     if len(set(names)) < len(names):
         raise Refused("Tool names must be unique.", "tools")
     choice = body.get("tool_choice", "auto")
+    if isinstance(choice, dict) and rules.tool_choice == "words":
+        raise Refused(
+            "Invalid tool_choice type: 'object'. Supported string values: none, auto, required",
+            "tool_choice",
+        )
+    if choice != "auto" and rules.tool_choice == "auto":
+        raise Refused("this model does not support this tool_choice", "tool_choice")
     if isinstance(choice, dict):
         if choice.get("type") != "function" or choice.get("function", {}).get("name") not in names:
             raise Refused("Tool choice names a tool that is not in 'tools'.", "tool_choice")
@@ -283,7 +327,7 @@ def _check_strict(schema: Any, name: str, where: str) -> None:
             _check_strict(value, name, where)
 
 
-def _check_settings(body: dict[str, Any]) -> None:
+def _check_settings(body: dict[str, Any], rules: Rules) -> None:
     if "max_tokens" in body and "max_completion_tokens" in body:
         raise Refused("Setting 'max_tokens' and 'max_completion_tokens' at the same time.")
     for key in ("max_tokens", "max_completion_tokens"):
@@ -301,15 +345,16 @@ def _check_settings(body: dict[str, Any]) -> None:
     stop = body.get("stop", "x")
     if not isinstance(stop, str) and not (isinstance(stop, list) and 1 <= len(stop) <= 4):
         raise Refused("Invalid 'stop': expected 1 to 4 texts.", "stop")
-    _check_format(body.get("response_format"))
+    _check_format(body.get("response_format"), rules)
 
 
-def _check_format(value: Any) -> None:
+def _check_format(value: Any, rules: Rules) -> None:
     if value is None:
         return
     kind = value.get("type") if isinstance(value, dict) else None
-    if kind not in ("text", "json_object", "json_schema"):
-        raise Refused(f"Invalid value for 'response_format.type': {kind!r}", "response_format")
+    if kind not in rules.formats:
+        known = " or ".join(f"'{name}'" for name in rules.formats)
+        raise Refused(f"'response_format.type' must be {known}, got {kind!r}", "response_format")
     spec = value.get("json_schema")
     named = isinstance(spec, dict) and spec.get("name") and isinstance(spec.get("schema"), dict)
     if kind == "json_schema" and not named:

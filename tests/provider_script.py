@@ -85,6 +85,27 @@ class Reply:
         return cls(**{**value, "calls": calls, "chunks": chunks})
 
 
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a server writes its answers.
+
+    `reasoning` is the field of reasoning text, "thinking" for parts inside the content. `usage`
+    comes when it is "asked" for, or always with the "last" choice. `filters_first` begins with a
+    chunk without choices, `comment` with a comment line.
+    """
+
+    reasoning: str = "reasoning_content"
+    usage: Literal["asked", "last"] = "asked"
+    filters_first: bool = False
+    comment: str | None = None
+
+    def thought(self, text: str) -> dict[str, Any]:
+        """Return what a message or a delta holds for reasoning."""
+        if self.reasoning != "thinking":
+            return {self.reasoning: text}
+        return {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": text}]}]}
+
+
 def error(
     status: int, message: str, code: Any = None, type: str = "invalid_request_error"
 ) -> Reply:
@@ -105,11 +126,15 @@ def usage_of(prompt: int, completion: int, cached: int | None = None) -> dict[st
     return out
 
 
-def openai_body(reply: Reply, model: str, usage: dict[str, Any] | None) -> dict[str, Any]:
+def openai_body(
+    reply: Reply, model: str, usage: dict[str, Any] | None, form: Form
+) -> dict[str, Any]:
     """Return the body of an answer that is not streamed."""
     message: dict[str, Any] = {"role": "assistant", "content": reply.text or None}
     if reply.reasoning:
-        message["reasoning_content"] = reply.reasoning
+        message.update(form.thought(reply.reasoning))
+        if isinstance(message["content"], list) and reply.text:
+            message["content"].append({"type": "text", "text": reply.text})
     if reply.calls:
         message["tool_calls"] = [_call(n, call) for n, call in enumerate(reply.calls)]
     choice = {"index": 0, "message": message, "finish_reason": _finish(reply), "logprobs": None}
@@ -117,13 +142,17 @@ def openai_body(reply: Reply, model: str, usage: dict[str, Any] | None) -> dict[
     return {**head, "choices": [choice], **({"usage": usage} if usage else {})}
 
 
-def openai_events(reply: Reply, model: str, usage: dict[str, Any] | None) -> list[str | Hold]:
+def openai_events(
+    reply: Reply, model: str, usage: dict[str, Any] | None, form: Form
+) -> list[str | Hold]:
     """Return what a stream writes: SSE text, and places where it holds."""
-    items = list(reply.chunks) if reply.chunks is not None else _default_chunks(reply)
-    if reply.chunks is None and reply.end in ("done", "no_done", "open"):
-        items.append(_chunk({}, model, _finish(reply)))
-    if reply.chunks is None and usage is not None:
-        items.append({**_chunk({}, model), "choices": [], "usage": usage})
+    items = list(reply.chunks) if reply.chunks is not None else _default_chunks(reply, form)
+    if reply.chunks is None:
+        items += _last_chunks(reply, model, usage, form)
+        if form.filters_first:
+            items.insert(0, {"choices": [], "prompt_filter_results": [{"prompt_index": 0}]})
+        if form.comment:
+            items.insert(0, form.comment)
     if reply.hold_after is not None:
         items.insert(reply.hold_after, Hold())
     out: list[str | Hold] = ["\ufeff"] if reply.bom else []
@@ -147,9 +176,21 @@ def _lines(text: str, reply: Reply) -> str:
     return text.replace("\n", "\r\n") if reply.crlf else text
 
 
-def _default_chunks(reply: Reply) -> list[Any]:
+def _last_chunks(
+    reply: Reply, model: str, usage: dict[str, Any] | None, form: Form
+) -> list[dict[str, Any]]:
+    last = _chunk({}, model, _finish(reply))
+    items = [last] if reply.end in ("done", "no_done", "open") else []
+    if usage is not None and form.usage == "last":
+        last["usage"] = usage
+    elif usage is not None:
+        items.append({**_chunk({}, model), "choices": [], "usage": usage})
+    return items
+
+
+def _default_chunks(reply: Reply, form: Form) -> list[Any]:
     items: list[Any] = [{"role": "assistant", "content": None}]
-    items += [{"reasoning_content": word} for word in words(reply.reasoning)]
+    items += [form.thought(word) for word in words(reply.reasoning)]
     items += [{"content": word} for word in words(reply.text)]
     for n, call in enumerate(reply.calls):
         whole = _call(n, call)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from provider_kinds import KINDS, Kind
 from provider_rules import Refused, Rules, check_openai
 from provider_rules_anthropic import check_anthropic, check_count
 from provider_script import Hold, Reply, error, openai_body, openai_events, usage_of, words
@@ -24,9 +25,10 @@ class Settings:
     """How the server behaves beside its script; see scripted_provider."""
 
     strict: bool = True
+    kind: str = "generic"
     extra_keys: tuple[str, ...] = ()
     alternate: bool = False
-    reasoning: Any = "allow"
+    reasoning: Any = None
     api_key: str | None = None
     window: int | None = None
     chars_per_token: float = 4.0
@@ -37,10 +39,21 @@ class Settings:
     drop_all: int = 0
     routes: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def server(self) -> Kind:
+        """The kind of server that is played."""
+        return KINDS[self.kind]
+
     def rules(self) -> Rules:
-        """Return the part the request check reads."""
-        keys = tuple(self.extra_keys)
-        return Rules(keys, self.alternate, self.reasoning, self.tools_with_history)
+        """Return the part the request check reads: the kind's rules, and what was set beside."""
+        base = self.server.rules
+        return replace(
+            base,
+            extra_keys=(*base.extra_keys, *self.extra_keys),
+            alternate=self.alternate,
+            reasoning=self.reasoning or base.reasoning,
+            tools_with_history=self.tools_with_history,
+        )
 
 
 @dataclass(slots=True)
@@ -145,12 +158,14 @@ class Script:
         return anthropic_error(refusal.status, inner["message"], kind)
 
     def _refusal(self, record: Recorded) -> Reply | None:
-        key = self.settings.api_key
+        key, server = self.settings.api_key, self.settings.server
+        header = "x-api-key" if record.is_anthropic else server.key_header
         bearer = record.headers.get("authorization", "").removeprefix("Bearer ")
-        given = record.headers.get("x-api-key", bearer)
+        given = record.headers.get(header, bearer if record.is_anthropic else "")
+        given = given.removeprefix("Bearer ")
         if key is not None and given != key:
             record.problem = f"Incorrect API key provided: {given}."
-            return error(401, record.problem, "invalid_api_key")
+            return _refusal(server.refuse(record.problem, None, True))
         if self.settings.strict:
             check = check_anthropic if record.is_anthropic else check_openai
             check = check_count if record.is_count else check
@@ -158,10 +173,8 @@ class Script:
                 check(record.body, self.settings.rules())
             except Refused as refused:
                 record.problem = str(refused)
-                reply = error(400, str(refused))
-                return replace(
-                    reply, body={"error": {**reply.body["error"], "param": refused.param}}
-                )
+                refuse = KINDS["generic"].refuse if record.is_anthropic else server.refuse
+                return _refusal(refuse(str(refused), refused.param, False))
         return None if record.is_count else self._overflow(record.json, record.is_anthropic)
 
     def _overflow(self, body: dict[str, Any], is_anthropic: bool) -> Reply | None:
@@ -179,6 +192,8 @@ class Script:
             return error(400, f"input length and `max_tokens` {text}, decrease input length")
         if is_anthropic:
             return error(400, f"prompt is too long: {used} tokens > {window} maximum")
+        if self.settings.kind != "generic":
+            return _refusal(self.settings.server.overflow(used, output, window))
         asked = f"your messages resulted in {used} tokens."
         if used <= window:
             asked = (
@@ -187,6 +202,11 @@ class Script:
             )
         text = f"This model's maximum context length is {window} tokens. However, {asked}"
         return error(400, f"{text} Please reduce the length.", "context_length_exceeded")
+
+
+def _refusal(answer: tuple[int, Any]) -> Reply:
+    status, body = answer
+    return Reply(status=status, body=body)
 
 
 def _llama_overflow(used: int, window: int) -> Reply:
@@ -292,15 +312,18 @@ class Connection:
         model = str(record.json.get("model"))
         if record.is_anthropic:
             return anthropic_body(reply, model, self._anthropic_usage(reply, record.json))
-        return openai_body(reply, model, self._usage(reply, record.json))
+        form = self.script.settings.server.form
+        return openai_body(reply, model, self._usage(reply, record.json), form)
 
     def _events(self, record: Recorded, reply: Reply) -> list[str | Hold]:
         request = record.json
         model = str(request.get("model"))
         if record.is_anthropic:
             return anthropic_events(reply, model, self._anthropic_usage(reply, request))
+        form = self.script.settings.server.form
         asked = (request.get("stream_options") or {}).get("include_usage")
-        return openai_events(reply, model, self._usage(reply, request) if asked else None)
+        usage = self._usage(reply, request) if asked or form.usage == "last" else None
+        return openai_events(reply, model, usage, form)
 
     def _anthropic_usage(self, reply: Reply, request: dict[str, Any]) -> dict[str, int]:
         usage = self._usage(reply, request) or usage_of(0, 0)

@@ -21,10 +21,11 @@ Before that each request is checked by the rules of real servers (provider_rules
 calls and results, no empty text, unique names, schema form, one system message first) and refused
 with 400 when it breaks one; `provider.problems` lists such refusals and should be empty.
 
-Settings (`configure(...)`): `strict` (True) · `extra_keys` accepted in the body · `alternate`
-(roles must alternate) · `reasoning` ("allow", "refuse", "demand" reasoning_content on messages
-with calls) · `api_key` (401 without it, echoing what was sent) · `window` (refuse above it;
-`chars_per_token` 4.0 and four per message count, or set `provider.script.count`) · `overflow`
+Settings (`configure(...)`): `strict` (True) · `kind` ("generic"; "openai", "azure", "mistral" and
+the others of provider_kinds: their rules, refusals and streams) · `extra_keys` accepted in the
+body · `alternate` (roles must alternate) · `reasoning` ("allow", "refuse", "demand" reasoning on
+messages with calls) · `api_key` (401 without it, echoing what was sent) · `window` (refuse above
+it; `chars_per_token` 4.0 and four per message count, or set `provider.script.count`) · `overflow`
 ("openai": prompt plus output, "llama.cpp": the prompt alone) · `tools_with_history` (tool blocks
 need tools) · `hold_counts` (counting waits for `release("count")`) · `drop_reused` (close the next
 n requests that come on a reused connection, without a byte) · `drop_all` (the same for any request)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -35,31 +37,6 @@ def test_every_refusal_is_documented() -> None:
     assert found == {code: (s.http, str(s.close or "–")) for code, s in REFUSALS.items()}
 
 
-def test_every_provider_is_documented() -> None:
-    """The table of providers has each with its hosts, its ways and who tells its window."""
-    rows = re.findall(r"^\| `([\w.-]+)` \| (.+?) \| (.+?) \| (.+) \|$", read("providers.md"), re.M)
-    found = {row[0]: row[1:] for row in rows if len(row[3]) > 1 and row[0] in VENDORS}
-    asked = {"models": "/v1/models", "props": "/props", "ollama": "/api/show"}
-
-    assert list(found) == list(VENDORS)
-    for name, vendor in VENDORS.items():
-        hosts, differs, window = (re.findall(r"`([^`]+)`", cell) for cell in found[name])
-        assert (tuple(hosts), differs) == (vendor.hosts, sorted(vendor.changes)), name
-        expected = asked.get(vendor.window_at, "/api/v0/models")
-        assert window == ([] if name == "anthropic" else [expected]), name
-
-
-def test_every_way_of_a_provider_is_documented() -> None:
-    """The table of fields has each with its default."""
-    rows = re.findall(r"^\| `(\w+)` \| `?(\w+)`? \| [^|]+ \|$", read("providers.md"), re.MULTILINE)
-    profile, ways = ModelProfile(), {field for v in VENDORS.values() for field in v.changes}
-
-    assert {name: value.lower() for name, value in rows} == {
-        name: str(getattr(profile, name)).lower() for name, _ in rows
-    }
-    assert ways - {"parts"} <= {name for name, _ in rows}
-
-
 def test_every_route_is_documented() -> None:
     """Each route of the operator API, and each endpoint of the wire, is named."""
     documented = read("operator-api.md") + read("protocol.md")
@@ -69,6 +46,36 @@ def test_every_route_is_documented() -> None:
     for path in plain.splitlines():
         if path not in ("/", "/console") and not any(part in path for part in hidden):
             assert path in documented, path
+
+
+ASKED_AT = {
+    "models": "`/v1/models`",
+    "props": "`/props`",
+    "ollama": "`/api/ps`, `/api/show`",
+    "lm-studio": "`/api/v0/models`",
+}
+
+
+def test_every_provider_is_documented() -> None:
+    """The table of providers has each with its hosts, its window's path and its differences."""
+    page = read("providers.md")
+
+    for name, vendor in VENDORS.items():
+        changes = sorted((key, value) for key, value in vendor.changes.items() if key != "parts")
+        differs = ", ".join(f"`{key}` {json.dumps(value)}" for key, value in changes)
+        hosts = ", ".join(f"`{host}`" for host in vendor.hosts)
+        asked = "" if name == "anthropic" else ASKED_AT[vendor.window_at]
+        cells = (f"`{name}`", *(cell or "–" for cell in (hosts, asked, differs)))
+        assert f"| {' | '.join(cells)} |" in page
+
+
+def test_every_field_of_a_profile_is_documented() -> None:
+    """The table of fields has each once, in order, with its default."""
+    rows = re.findall(r"^\| `(\w+)` \| (\S+) \|", read("providers.md"), re.MULTILINE)
+    plain = dataclasses.asdict(ModelProfile()).items()
+
+    shown = [(k, "none" if v is None else f"`{json.dumps(v)}`") for k, v in plain]
+    assert [row for row in rows if row[0] in dict(plain)] == shown
 
 
 def paths(routes: list[Any], prefix: str = "") -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from backscroll.kernel.model import ModelProfile, ModelRequest
@@ -13,21 +12,26 @@ from backscroll.providers.profiles import VENDORS, profile_for
 from backscroll.providers.wire import WireConfig
 from hypothesis import given, settings
 from provider_histories import requests
+from provider_kinds import KINDS
 from provider_rules import Rules, check_openai
 
 IMAGES = {"user": ("image/*",)}
-PROFILES: dict[str, tuple[ModelProfile, dict[str, Any]]] = {
-    **{name: (profile_for(name, "m"), {}) for name in VENDORS},
+PROFILES: dict[str, tuple[ModelProfile, Rules]] = {
+    **{name: (profile_for(name, "m"), KINDS[name].rules) for name in VENDORS if name in KINDS},
+    "deepseek thinking": (
+        profile_for("deepseek", "deepseek-v4-pro"),
+        KINDS["deepseek thinking"].rules,
+    ),
     "strict template": (
         ModelProfile(alternate_roles=True, null_content=False),
-        {"alternate": True},
+        Rules(alternate=True),
     ),
     "no system role": (
         ModelProfile(alternate_roles=True, system_role="user"),
-        {"alternate": True},
+        Rules(alternate=True),
     ),
-    "reasoning demanded": (ModelProfile(replay_reasoning="tool_calls"), {"reasoning": "demand"}),
-    "reasoning refused": (ModelProfile(), {"reasoning": "refuse"}),
+    "reasoning demanded": (ModelProfile(replay_reasoning="tool_calls"), Rules(reasoning="demand")),
+    "reasoning refused": (ModelProfile(), Rules(reasoning="refuse")),
 }
 
 
@@ -41,7 +45,7 @@ def test_any_history_is_accepted(name: str, request: ModelRequest) -> None:
 
     for stream in (False, True):
         body = ENCODER.encode(request, profile, WireConfig("m", name), stream)
-        check_openai(body, Rules(**rules))
+        check_openai(body, rules)
 
 
 @given(request=requests())

@@ -14,7 +14,7 @@ def test_every_provider_has_a_profile_for_an_unknown_model(provider: str) -> Non
     profile = profile_for(provider, "some-new-model")
 
     assert isinstance(profile, ModelProfile)
-    assert profile.context_window in (None, 131_072)
+    assert (profile.context_window, profile.window_source) == (None, "unknown")
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,10 @@ def test_every_provider_has_a_profile_for_an_unknown_model(provider: str) -> Non
         ("gpt-3.5-turbo", 16_385, 4_096),
         ("o3-mini", 200_000, 100_000),
         ("gpt-5-mini", 400_000, 128_000),
+        ("gpt-5-2025-08-07", 400_000, 128_000),
+        ("gpt-5.2-codex", 400_000, 128_000),
+        ("gpt-5.4", 1_050_000, 128_000),
+        ("gpt-5.4-pro-2026-03-05", 1_050_000, 128_000),
         ("gpt-5-chat-latest", 128_000, 16_384),
         ("o1-mini", 128_000, 65_536),
         ("o1-preview-2024-09-12", 128_000, 32_768),
@@ -61,9 +65,30 @@ def test_windows_of_the_messages_wire(model: str, window: int, output: int) -> N
     assert (profile.context_window, profile.max_output_tokens) == (window, output)
 
 
-def test_an_unknown_window_says_so() -> None:
-    """A model without a row keeps the source `unknown`."""
-    assert profile_for("generic", "m").window_source == "unknown"
+@pytest.mark.parametrize(
+    ("provider", "model"),
+    [
+        ("generic", "m"),
+        ("openai", "gpt-5.4-mini"),
+        ("openai", "gpt-7"),
+        ("openai", "o9"),
+        ("mistral", "mistral-large-latest"),
+        ("deepseek", "deepseek-v5"),
+    ],
+)
+def test_an_unknown_window_says_so(provider: str, model: str) -> None:
+    """A model whose numbers were not published when this was written has none."""
+    profile = profile_for(provider, model)
+
+    assert (profile.context_window, profile.window_source) == (None, "unknown")
+    assert (profile.max_input_tokens, profile.max_output_tokens) == (None, None)
+
+
+def test_new_models_of_a_family_have_its_ways() -> None:
+    """What a family is like is known before its numbers are."""
+    assert profile_for("openai", "gpt-5.9").system_role == "developer"
+    assert profile_for("openai", "o9").option_names["temperature"] is None
+    assert profile_for("mistral", "mistral-large-latest").accepts("image/png", "user") is None
 
 
 def test_differences_between_providers_are_data() -> None:

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 from backscroll import __version__
+from backscroll.agent.agent import Agent
 from backscroll.agui.options import AgentRules
 from backscroll.kernel.errors import StoreError
+from backscroll.providers.openai import OpenAIModel
 from backscroll.runs import worker as module
 from backscroll.runs.worker import WorkerOptions, open_worker
 from cutting_proxy import cutting_proxy
 from deadlines import scaled
+from scripted_provider import ScriptedProvider
 from working import agent_of, begun, held, working
 
 
@@ -25,6 +28,21 @@ async def test_a_worker_says_that_it_lives(valkey_url: str, prefix: str) -> None
 
         assert both == {one.name, two.name} and alone == {one.name}
         assert one.hub.subscribed
+
+
+async def test_a_worker_asks_for_the_window_of_its_model(
+    valkey_url: str, prefix: str, provider: ScriptedProvider
+) -> None:
+    """Before it takes requests, the window that a local server states is known, with its source."""
+    provider.configure(routes={"/props": (200, {"default_generation_settings": {"n_ctx": 2048}})})
+    model = OpenAIModel(
+        "m", base_url=provider.base_url, provider="llama.cpp", trust_env=False, api_key="k"
+    )
+
+    async with working(Agent(name="a", model=model), valkey_url, prefix) as worker:
+        profile = worker.agent.client.model.profile
+
+    assert (profile.context_window, profile.window_source) == (2048, "/props")
 
 
 async def test_what_a_worker_says_of_itself(valkey_url: str, prefix: str) -> None:

@@ -180,7 +180,13 @@ Delta = Text | Reasoning | CallOpened | CallArgs | CallClosed | Finished
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """What is known about a model and the server it runs on; data, never guessed from answers."""
+    """What is known about a model and the server it runs on; data, never guessed from answers.
+
+    `reasoning_field` names what replayed reasoning is sent as. `json_object` says whether that
+    format is taken where `json_schema` is. `tool_choice` lists the forms taken: a named tool too,
+    the words only, or none. `reply_after_tools` puts a reply between results and a user message.
+    `option_names` renames keys of the body, or leaves them out (None).
+    """
 
     context_window: int | None = None
     window_source: str = "unknown"
@@ -196,7 +202,12 @@ class ModelProfile:
     call_id_style: Literal["any", "alnum9"] = "any"
     stream_usage: bool = True
     replay_reasoning: Literal["never", "tool_calls", "always"] = "never"
+    reasoning_field: Literal["reasoning_content", "reasoning"] = "reasoning_content"
     response_format: Literal["none", "json_object", "json_schema"] = "none"
+    json_object: bool = True
+    tool_choice: Literal["all", "words", "none"] = "all"
+    reply_after_tools: bool = False
+    option_names: Mapping[str, str | None] = field(default_factory=dict)
     strict_tools: bool = False
     tools_with_history: bool = False
     vocabulary: str | None = None

@@ -62,7 +62,9 @@ async def _from_props(model: OpenAIModel) -> tuple[int, str] | None:
 
 
 async def _from_ollama(model: OpenAIModel) -> tuple[int, str] | None:
-    """Read Ollama's show: the window its model file sets, else the most the model can do."""
+    """Ask Ollama: the window a model runs with, its model file's, else the most it can do."""
+    if (window := await _running(model)) is not None:
+        return window, "/api/ps"
     asked = canonical_json({"model": model.name}).encode()
     body = await _get(model, model.endpoint.root("/api/show"), asked)
     if not isinstance(body, Mapping):
@@ -75,6 +77,17 @@ async def _from_ollama(model: OpenAIModel) -> tuple[int, str] | None:
         if str(key).endswith(".context_length") and (window := _size(value)) is not None:
             return window, "/api/show, the model's maximum"
     return None
+
+
+async def _running(model: OpenAIModel) -> int | None:
+    """Return the window with which Ollama has loaded a model; servers of old do not say."""
+    try:
+        body = await _get(model, model.endpoint.root("/api/ps"))
+    except ModelError as error:
+        _log.debug("model %r: %s", model.name, error)
+        return None
+    listed = body.get("models") if isinstance(body, Mapping) else None
+    return _listed(listed, model.name if ":" in model.name else f"{model.name}:latest")
 
 
 async def _from_lm_studio(model: OpenAIModel) -> tuple[int, str] | None:
@@ -107,7 +120,7 @@ async def _get(model: OpenAIModel, url: str, body: bytes | None = None) -> Any:
 def _listed(listed: Any, name: str, fields: tuple[str, ...] = _MODEL_FIELDS) -> int | None:
     """Return the window that a list of models states for one of them."""
     for item in listed if isinstance(listed, list) else ():
-        if isinstance(item, Mapping) and item.get("id") == name:
+        if isinstance(item, Mapping) and name in (item.get("id"), item.get("name")):
             sizes = (_size(item.get(field)) for field in fields)
             return next((size for size in sizes if size is not None), None)
     return None

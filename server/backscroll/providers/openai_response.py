@@ -35,8 +35,8 @@ def read_response(body: Any, source: Source, mint: Callable[[], str]) -> ModelRe
     """
     if not isinstance(body, Mapping):
         raise _unreadable(f"expected an object, got {type(body).__name__}", source)
-    if body.get("error"):
-        raise from_error(body["error"], source)
+    if (problem := error_in(body)) is not None:
+        raise from_error(problem, source)
     choice = _first_choice(body)
     message = None if choice is None else choice.get("message")
     if choice is None or not isinstance(message, Mapping):
@@ -56,6 +56,11 @@ def read_response(body: Any, source: Source, mint: Callable[[], str]) -> ModelRe
         source.provider,
         body,
     )
+
+
+def error_in(value: Mapping[str, Any]) -> Any:
+    """Return the error that a body or an event holds, or is; None when there is none."""
+    return value.get("error") or (value if value.get("object") == "error" else None)
 
 
 def read_content(value: Any) -> tuple[str, str]:

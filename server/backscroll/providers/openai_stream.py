@@ -11,7 +11,7 @@ from backscroll.kernel.model import Delta, Finished, ModelResponse, Partial, Rea
 from backscroll.kernel.usage import FinishReason, Usage, finish_reason
 from backscroll.providers.failures import Source, broken_off, from_error
 from backscroll.providers.openai_calls import Calls
-from backscroll.providers.openai_response import read_content, read_reasoning, read_usage
+from backscroll.providers.openai_response import error_in, read_content, read_reasoning, read_usage
 from backscroll.providers.overflow import recognise
 from backscroll.providers.reply import Channel, reply_message
 
@@ -49,8 +49,8 @@ class StreamReader:
             self._closed = self.finished = self.done = True
             return []
         event = self._parse(data)
-        if event.get("error"):
-            raise from_error(event["error"], self._source, partial=self.partial())
+        if event.get("error") or event.get("object") == "error":
+            raise from_error(error_in(event), self._source, partial=self.partial())
         if event.get("usage"):
             self._usage = read_usage(event["usage"]) or self._usage
             self.done = self.finished

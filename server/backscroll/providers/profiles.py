@@ -1,8 +1,8 @@
 """What is known of providers and their models, as data; later rows fill in, none overrides code.
 
 Windows and limits are the providers' published numbers; where a name has had several, the smallest,
-because too small a window costs a compaction and too large a one a refused call. A server on one's
-own machine is asked for its window instead (`discovery`).
+because too small a window costs a compaction and too large a one a refused call. A model whose
+numbers are not published has none here; a server that states them is asked (`discovery`).
 """
 
 from __future__ import annotations
@@ -46,24 +46,47 @@ _JSON = {"response_format": "json_schema"}
 _O200K = {"vocabulary": "o200k"}
 _CL100K = {"vocabulary": "cl100k"}
 _DEVELOPER = {"system_role": "developer"}
+_DATED = r"(-\d{4}-\d\d-\d\d)?"
+
+_FIXED_SAMPLING = {"option_names": {"temperature": None, "top_p": None}}
+"""Reasoning models refuse to be told how to sample."""
+
+_ONE_BY_ONE = {"option_names": {"temperature": None, "top_p": None, "parallel_tool_calls": None}}
+
+_GPT_5: Changes = {**_IMAGES_PDF, **_O200K, **_DEVELOPER}
 
 _OPENAI_MODELS: tuple[tuple[str, Changes], ...] = (
     (r"gpt-5[\w.-]*chat.*", {**_sizes(128_000, 16_384), **_IMAGES_PDF, **_O200K}),
+    (rf"gpt-5\.[45](-pro)?{_DATED}", {**_sizes(1_050_000, 128_000), **_GPT_5}),
     (
-        r"gpt-5.*",
+        rf"gpt-5(-mini|-nano|-pro|-codex)?{_DATED}",
         {
             **_sizes(400_000, 128_000, max_input_tokens=272_000),
-            **_IMAGES_PDF,
-            **_O200K,
-            **_DEVELOPER,
+            **_GPT_5,
+            **_FIXED_SAMPLING,
         },
     ),
+    (
+        rf"gpt-5\.[123](-pro|-codex[\w-]*)?{_DATED}",
+        {**_sizes(400_000, 128_000, max_input_tokens=272_000), **_GPT_5},
+    ),
+    (r"gpt-5.*", _GPT_5),
     (r"gpt-4\.1.*", {**_sizes(1_047_576, 32_768), **_IMAGES_PDF, **_O200K}),
     (r"gpt-4o.*audio.*", {**_sizes(128_000, 16_384), **_AUDIO, **_O200K}),
     (r"(chatgpt-|gpt-)4o.*", {**_sizes(128_000, 16_384), **_IMAGES_PDF, **_O200K}),
-    (r"o1-mini.*", {**_sizes(128_000, 65_536), **_O200K, "system_role": "user"}),
-    (r"o1-preview.*", {**_sizes(128_000, 32_768), **_O200K, "system_role": "user"}),
-    (r"o\d.*", {**_sizes(200_000, 100_000), **_IMAGES_PDF, **_O200K, **_DEVELOPER}),
+    (
+        r"o1-mini.*",
+        {**_sizes(128_000, 65_536), **_O200K, **_ONE_BY_ONE, "system_role": "user"},
+    ),
+    (
+        r"o1-preview.*",
+        {**_sizes(128_000, 32_768), **_O200K, **_ONE_BY_ONE, "system_role": "user"},
+    ),
+    (
+        rf"(o1|o1-pro|o3|o3-mini|o3-pro|o4-mini){_DATED}",
+        {**_sizes(200_000, 100_000), **_IMAGES_PDF, **_O200K, **_DEVELOPER, **_ONE_BY_ONE},
+    ),
+    (r"o\d.*", {**_IMAGES_PDF, **_O200K, **_DEVELOPER, **_ONE_BY_ONE}),
     (
         r"gpt-4-(turbo|1106|0125).*",
         {**_sizes(128_000, 4_096), **_IMAGES, **_CL100K, "response_format": "json_object"},
@@ -97,6 +120,10 @@ _ANTHROPIC_MODELS: tuple[tuple[str, Changes], ...] = (
     (r"claude-.*", {**_CLAUDE, "max_output_tokens": 4_096}),
 )
 
+_REASONING = {"reasoning_field": "reasoning"}
+_WORDS = {"tool_choice": "words"}
+_DEEP_THOUGHT = {"replay_reasoning": "tool_calls", "tool_choice": "none"}
+
 _LOCAL_MODELS: tuple[tuple[str, Changes], ...] = (
     (r".*(llava|moondream|pixtral|minicpm-v|vision|gemma-?3|llama-?4|(^|[-_./])vl).*", _IMAGES),
 )
@@ -110,28 +137,49 @@ VENDORS: Mapping[str, Vendor] = {
         auth="api-key",
     ),
     "anthropic": Vendor({}, _ANTHROPIC_MODELS, ("api.anthropic.com",), auth="x-api-key"),
-    "vllm": Vendor(_JSON, _LOCAL_MODELS),
-    "ollama": Vendor(_JSON, _LOCAL_MODELS, ("ollama.com",), window_at="ollama"),
-    "llama.cpp": Vendor(_JSON, _LOCAL_MODELS, window_at="props"),
-    "lm-studio": Vendor(_JSON, _LOCAL_MODELS, window_at="lm-studio"),
+    "vllm": Vendor({**_JSON, **_REASONING}, _LOCAL_MODELS),
+    "ollama": Vendor(
+        {**_JSON, **_REASONING, **_WORDS}, _LOCAL_MODELS, ("ollama.com",), window_at="ollama"
+    ),
+    "llama.cpp": Vendor({**_JSON, **_WORDS}, _LOCAL_MODELS, window_at="props"),
+    "lm-studio": Vendor(
+        {**_JSON, **_WORDS, "json_object": False}, _LOCAL_MODELS, window_at="lm-studio"
+    ),
     "deepseek": Vendor(
         {"response_format": "json_object"},
         (
-            (r"deepseek-reasoner.*", {**_sizes(131_072, 65_536), "replay_reasoning": "tool_calls"}),
-            (r"deepseek-.*", _sizes(131_072, 8_192)),
+            (r"deepseek-v4-(flash|pro)", {**_sizes(1_000_000, 384_000), **_DEEP_THOUGHT}),
+            (r"deepseek-reasoner", {**_sizes(128_000, 65_536), **_DEEP_THOUGHT}),
+            (r"deepseek-chat", _sizes(128_000, 8_192)),
         ),
         ("api.deepseek.com",),
     ),
-    "openrouter": Vendor({**_JSON, **_IMAGES}, (), ("openrouter.ai",)),
+    "openrouter": Vendor({**_JSON, **_IMAGES, **_REASONING}, (), ("openrouter.ai",)),
     "groq": Vendor(
-        {"max_tokens_field": "max_completion_tokens", "response_format": "json_object"},
-        _LOCAL_MODELS,
+        {
+            **_REASONING,
+            "max_tokens_field": "max_completion_tokens",
+            "response_format": "json_object",
+        },
+        (
+            (r"gpt-oss-.*", _JSON),
+            *_LOCAL_MODELS,
+        ),
         ("api.groq.com",),
     ),
-    "together": Vendor(_JSON, _LOCAL_MODELS, ("api.together.xyz", "api.together.ai")),
+    "together": Vendor(
+        {**_JSON, **_REASONING}, _LOCAL_MODELS, ("api.together.xyz", "api.together.ai")
+    ),
     "mistral": Vendor(
-        {**_JSON, "stream_usage": False, "tool_name_field": True, "call_id_style": "alnum9"},
-        ((r"(pixtral|mistral-(small|medium|large)).*", {**_sizes(131_072), **_IMAGES}),),
+        {
+            **_JSON,
+            "stream_usage": False,
+            "tool_name_field": True,
+            "call_id_style": "alnum9",
+            "reply_after_tools": True,
+            "option_names": {"seed": "random_seed", "service_tier": None, "user": None},
+        },
+        ((r"(pixtral|mistral-(small|medium|large)).*", _IMAGES),),
         ("api.mistral.ai",),
     ),
     "generic": Vendor({}, _LOCAL_MODELS),

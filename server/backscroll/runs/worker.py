@@ -14,6 +14,7 @@ from backscroll import __version__
 from backscroll.agent.agent import Agent
 from backscroll.agui.options import AgentRules
 from backscroll.kernel.errors import StoreError
+from backscroll.providers.discovery import learn_window
 from backscroll.runs.hub import Hub
 from backscroll.runs.operator import Operator
 from backscroll.runs.registry import Registry, RunRules
@@ -118,13 +119,15 @@ async def open_worker(
 ) -> AsyncIterator[Worker]:
     """Open a worker for as long as the block lasts.
 
-    Its background work is ended with it, and the agent's connections and threads are let go.
+    The window of a local model is asked for first. The background work is ended with the block,
+    and the agent's connections and threads are let go.
     """
     clients = connect(options.redis_url)
     worker = Worker(f"w_{secrets.token_hex(4)}", agent, rules, clients, options)
     try:
         await worker.log.indexes.rebuild()
         await worker.workers.beat(worker.name, worker.about())
+        await learn_window(agent.client.model)
         background = asyncio.ensure_future(worker.run())
         try:
             await worker.hub.wait_subscribed(SUBSCRIBE_S)
