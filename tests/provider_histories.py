@@ -62,6 +62,13 @@ ANY_PARTS = st.lists(
     ),
     max_size=4,
 ).map(tuple)
+ANSWER = {
+    "name": "answer",
+    "schema": {
+        "type": "object",
+        "properties": {"a": {"type": "integer", "minimum": 1}, "b": {"type": ["string", "null"]}},
+    },
+}
 OPTIONS = st.builds(
     ModelOptions,
     max_output_tokens=st.sampled_from([None, 500, 1_200, 9_000]),
@@ -78,6 +85,7 @@ OPTIONS = st.builds(
         ]
     ),
     parallel_tool_calls=st.sampled_from([None, False]),
+    response_format=st.sampled_from([None, {"type": "json_schema", "json_schema": ANSWER}]),
     cache=st.one_of(
         st.none(),
         st.builds(

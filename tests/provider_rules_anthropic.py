@@ -42,6 +42,7 @@ def check_anthropic(raw: bytes, rules: Rules) -> dict[str, Any]:
     if not isinstance(body.get("max_tokens"), int) or body["max_tokens"] < 1:
         raise Refused("max_tokens: Field required")
     _check_content(raw, body, rules)
+    _check_format(body.get("output_config", {}).get("format"))
     _check_sampling(body)
     _check_thinking_asked(body)
     return body
@@ -276,6 +277,43 @@ def _check_tools(body: dict[str, Any]) -> None:
     named = choice.get("type") == "tool" and choice.get("name") in names
     if choice.get("type") not in ("auto", "any", "none") and not named:
         raise Refused("tool_choice: Tool not found in provided tools")
+
+
+ANSWER_KEYS = {
+    "type", "title", "description", "default", "properties", "required", "additionalProperties",
+    "items", "minItems", "enum", "const", "anyOf", "allOf", "$ref", "$defs", "definitions",
+    "format",
+}  # fmt: skip
+
+
+def _check_format(value: Any) -> None:
+    if value is None:
+        return
+    if value.get("type") != "json_schema" or not isinstance(value.get("schema"), dict):
+        raise Refused("output_config.format.type: Input should be 'json_schema'")
+    check_answer(value["schema"])
+
+
+def check_answer(schema: Any) -> None:
+    """What an answer may be held to: closed objects, no limits of numbers and lengths."""
+    where = "output_config.format.schema"
+    extra = set(schema) - ANSWER_KEYS
+    if extra:
+        raise Refused(f"{where}: property '{min(extra)}' is not supported")
+    kind = schema.get("type")
+    if kind == "object" and schema.get("additionalProperties") is not False:
+        raise Refused(
+            f"{where}: For 'object' type, 'additionalProperties' must be explicitly set to false"
+        )
+    if kind is None and not schema.keys() & {"anyOf", "allOf", "$ref", "enum", "const"}:
+        raise Refused(f"{where}: schema must have a type")
+    if schema.get("minItems", 0) not in (0, 1):
+        raise Refused(f"{where}: For 'array' type, 'minItems' values other than 0 or 1")
+    inner = [*schema.get("anyOf", ()), *schema.get("allOf", ())]
+    for name in ("properties", "$defs", "definitions"):
+        inner += schema.get(name, {}).values()
+    for value in (*inner, *([schema["items"]] if kind == "array" else [])):
+        check_answer(value)
 
 
 def _check_sampling(body: dict[str, Any]) -> None:

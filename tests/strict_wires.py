@@ -18,6 +18,7 @@ from provider_rules_anthropic import check_anthropic
 PROFILE = ModelProfile(
     parts={"user": ("image/*", "application/pdf", "audio/wav"), "tool": ("image/*",)},
     replay_reasoning="always",
+    response_format="json_schema",
 )
 OPENAI = OpenAIModel("m", base_url="http://h/v1", provider="generic", profile=PROFILE)
 ANTHROPIC = AnthropicModel("m", base_url="http://h", profile=PROFILE)

@@ -50,7 +50,8 @@ def test_settings_have_one_order() -> None:
         "top_p", "top_k", "stop_sequences", "thinking", "output_config", "metadata",
         "service_tier", "stream", "z",
     ]  # fmt: skip
-    assert body["output_config"] == {"format": {"type": "json_schema", "schema": SCHEMA}}
+    closed = {**SCHEMA, "additionalProperties": False}
+    assert body["output_config"] == {"format": {"type": "json_schema", "schema": closed}}
     assert body["metadata"] == {"user_id": "u"}
     assert body["system"] == "s"
 
@@ -111,7 +112,12 @@ def test_a_choice_that_is_not_offered_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [{"type": "json_object"}, {"type": "json_schema"}, {"type": "json_schema", "json_schema": {}}],
+    [
+        {"type": "json_object"},
+        {"type": "json_schema"},
+        {"type": "json_schema", "json_schema": {}},
+        {"type": "json_schema", "json_schema": {"schema": {"type": "array"}}},
+    ],
 )
 def test_a_format_without_a_schema_is_left_out(value: Any) -> None:
     """This wire takes schemas only."""
@@ -145,18 +151,6 @@ def test_what_this_api_refuses_is_not_sent() -> None:
     assert not {"temperature", "top_k"} & body.keys()
     assert "thinking" not in forced and (forced["temperature"], forced["top_k"]) == (0, 3)
     assert "stop_sequences" not in build(options=ModelOptions(stop=(" ",)))
-
-
-def test_a_schema_with_alternatives_becomes_one_object() -> None:
-    """The properties of all branches are offered; the tool checks its arguments itself."""
-    branches = [{"properties": {"a": {"type": "string"}}, "required": ["a"]}, True]
-    schema = {"type": "object", "properties": {"b": {"type": "integer"}}, "anyOf": branches}
-
-    sent = build(tools=(ToolSpec("t", "d", schema),))["tools"][0]["input_schema"]
-
-    properties = {"a": {"type": "string"}, "b": {"type": "integer"}}
-    assert sent == {"type": "object", "properties": properties}
-    assert schema["anyOf"] == branches
 
 
 def test_bytes_are_canonical_json() -> None:

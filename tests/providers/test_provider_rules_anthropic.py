@@ -56,6 +56,11 @@ def check(body: Any, **rules: Any) -> None:
     check_anthropic(body, Rules(**rules))
 
 
+def answer(schema: Any) -> dict[str, Any]:
+    """Make what asks for an answer of this form."""
+    return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
+
+
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/bmp", "data": "x"}}
 MARK = {"cache_control": {"type": "ephemeral"}}
 
@@ -109,6 +114,11 @@ MARK = {"cache_control": {"type": "ephemeral"}}
         ({"tools": [{"name": "a", "input_schema": {}}]}, "input_schema.type"),
         ({"tools": [{"name": "a", "input_schema": {"type": "object", "anyOf": []}}]}, "oneOf"),
         ({"tools": [TOOL], "tool_choice": {"type": "tool", "name": "b"}}, "not found"),
+        (answer({"type": "object", "properties": {}}), "must be explicitly set to false"),
+        (answer({"type": "integer", "minimum": 3}), "'minimum' is not supported"),
+        (answer({"type": "array", "items": {"type": "string"}, "minItems": 2}), "minItems"),
+        (answer({"description": "any"}), "must have a type"),
+        ({"output_config": {"format": {"type": "json_object"}}}, "should be 'json_schema'"),
         ({"temperature": 1.5}, "temperature: range"),
         ({"stop_sequences": ["\n"]}, "non-whitespace"),
         ({"thinking": {"type": "x"}}, "none of 'enabled'"),

@@ -10,6 +10,7 @@ from backscroll.kernel.errors import ModelError
 from backscroll.kernel.model import ModelOptions, ModelProfile, ModelRequest, Named
 from backscroll.providers.anthropic_cache import mark
 from backscroll.providers.anthropic_messages import Conversation, Turn, has_tool_blocks, plain
+from backscroll.providers.anthropic_schema import answer_schema, input_schema
 from backscroll.providers.anthropic_thinking import sampling, settle
 from backscroll.providers.wire import Encoder, WireConfig
 
@@ -17,8 +18,6 @@ DEFAULT_MAX_TOKENS = 4096
 
 UNKNOWN_OPTIONS = ("seed", "reasoning_effort")
 """Options that this wire has no place for."""
-
-_COMBINING = ("allOf", "anyOf", "oneOf")
 
 
 def build_request(
@@ -100,9 +99,8 @@ def _output_config(value: Any, profile: ModelProfile) -> dict[str, Any] | None:
         return None
     inner = value.get("json_schema")
     schema = inner.get("schema") if isinstance(inner, Mapping) else None
-    if not isinstance(schema, Mapping):
-        return None
-    return {"format": {"type": "json_schema", "schema": dict(schema)}}
+    said = answer_schema(schema) if isinstance(schema, Mapping) else None
+    return None if said is None else {"format": {"type": "json_schema", "schema": said}}
 
 
 def _tools(
@@ -115,22 +113,14 @@ def _tools(
     if not request.tools or (choice == "none" and not has_tool_blocks(said.messages())):
         return {}
     tools = [
-        {"name": tool.name, "description": tool.description, "input_schema": _schema(tool.schema)}
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "input_schema": input_schema(tool.schema),
+        }
         for tool in request.tools
     ]
     return {"tools": tools, "tool_choice": _choice(choice, options.parallel_tool_calls)}
-
-
-def _schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema of an object; this API takes no choice between schemas at the top."""
-    out = dict(schema) if "type" in schema else {"type": "object", "properties": {}, **schema}
-    branches = [branch for name in _COMBINING for branch in out.pop(name, ())]
-    if not branches:
-        return out
-    properties: dict[str, Any] = {}
-    for branch in (*branches, out):
-        properties |= branch.get("properties", {}) if isinstance(branch, Mapping) else {}
-    return {**out, "properties": properties}
 
 
 def _choice(choice: Any, parallel: bool | None) -> dict[str, Any]:
