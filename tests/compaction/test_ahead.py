@@ -8,9 +8,11 @@ from typing import Any
 from backscroll.compaction.decision import CompactionFinished
 from backscroll.compaction.store import CompactionEntry, InMemoryCompactionStore
 from backscroll.kernel.errors import StoreError
-from backscroll.kernel.message import Message
+from backscroll.kernel.message import Message, assistant
+from backscroll.kernel.model import ModelResponse
 from backscroll.kernel.ports import CancelToken
 from backscroll.kernel.request import ChatRequest
+from backscroll.kernel.usage import Usage
 from compaction.edge import NOTES, Talk, talk_with
 from compaction.planning import talk, until
 
@@ -69,9 +71,11 @@ async def test_nothing_is_made_where_nothing_is_needed() -> None:
 async def test_a_failure_counts_and_is_told() -> None:
     """The breaker knows of it; nothing is kept."""
     store = InMemoryCompactionStore()
-    done = await prepared(talk_with(notes=[""], store=store), FULL)
+    blank = ModelResponse(assistant(""), Usage(900, 7))
+    done = await prepared(talk_with(notes=[blank], store=store), FULL)
     assert done is not None
     assert (done.decision["result"], done.decision["reason"]) == ("failed", "summariser_failed")
+    assert done.decision["spent"]["usage"] == {"input_tokens": 900, "output_tokens": 7}
     entry = await store.get("t")
     assert (entry.failures, entry.ring) == (1, ())
 

@@ -12,6 +12,9 @@ from backscroll.compaction.store import (
     InMemoryCompactionStore,
 )
 from backscroll.kernel.errors import ModelError
+from backscroll.kernel.message import assistant
+from backscroll.kernel.model import ModelResponse
+from backscroll.kernel.usage import Usage
 from compaction.edge import NOTES, EdgeModel, FakeClock, Talk, overflow, talk_with
 from compaction.planning import Says, talk, until
 from compaction.test_store import SeedStore
@@ -139,6 +142,17 @@ async def test_a_failure_counts_once_and_the_call_goes_out(answer: Any) -> None:
     stages = {stage["stage"]: stage for stage in found.watcher.decisions[-1]["stages"]}
     assert stages["summary"]["status"] == "failed" and stages["summary"]["why"]
     assert stages["drop"]["status"] == "done"
+
+
+async def test_a_summary_that_is_not_accepted_has_its_price() -> None:
+    """What it cost is in the decision, and no summary is."""
+    blank = ModelResponse(assistant(" "), Usage(900, 7), model="small", provider="p")
+    found = talk_with(notes=[blank])
+    await found.ask(LONG)
+    decision = found.watcher.decisions[-1]
+    usage = {"input_tokens": 900, "output_tokens": 7}
+    assert decision["spent"] == {"model": "small", "provider": "p", "usage": usage}
+    assert "summary" not in decision and decision["reason"] == "summariser_failed"
 
 
 async def test_the_breaker_opens_and_closes_again() -> None:

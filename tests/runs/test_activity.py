@@ -147,4 +147,9 @@ def test_the_summary_counts_in_the_usage_of_the_run() -> None:
     assert encoder.usage == [{"provider": "p", "model": "m", "input_tokens": 7}]
     assert summary_usage({"summary": made}) == ("p", "m", Usage(7))
     assert summary_usage({"summary": {"source": "cache"}}) is None
+    failed = {
+        "summary": {"source": "cache"},
+        "spent": {"provider": "p", "usage": {"output_tokens": 3}},
+    }
+    assert summary_usage(failed) == ("p", "", Usage(output_tokens=3))
     assert summary_usage({}) is None

@@ -13,7 +13,7 @@ from backscroll.compaction.ladder import Aim, Climb, ask_summary
 from backscroll.compaction.making import LEASE_MARGIN_S, SWAPS, Making
 from backscroll.compaction.new_cache import new_cache
 from backscroll.compaction.plan import plan
-from backscroll.compaction.report import Made, summary_facts, text_hash
+from backscroll.compaction.report import Made, spent, summary_facts, text_hash
 from backscroll.compaction.store import Cache, CompactionEntry
 from backscroll.compaction.summary_run import SummaryOutcome, run_job
 from backscroll.kernel.ports import CancelToken
@@ -89,7 +89,8 @@ class Ahead:
         if outcome.failed:
             await making.access.count_failure(wanted.conversation_id)
         if not outcome.core:
-            return CompactionFinished(_decision(wanted, outcome).to_dict())
+            decision = _decision(wanted, outcome).replace(spent=spent(outcome))
+            return CompactionFinished(decision.to_dict())
         cache, facts = new_cache(wanted.state.reading, job, outcome, ready=True)
         await self._keep(wanted.conversation_id, cache, outcome)
         former = wanted.state.choice.layout.cache

@@ -16,6 +16,9 @@ Result = Literal["done", "skipped", "failed", "cancelled"]
 SummarySource = Literal["cache", "fresh", "merged", "partial", "adopted"]
 
 
+_PARTS = ("cut", "summary", "spent", "cache", "store", "health", "overflow", "write_back")
+
+
 @dataclass(frozen=True, slots=True)
 class Stage:
     """One step of the ladder: whether it was done, why, and what it changed."""
@@ -56,7 +59,7 @@ class Decision:
     """What was decided and done; the fields of a `compaction` entry that are known in advance.
 
     `covers` and the cut are references of the history (`#n`); `ids` names the messages at both
-    ends of what the summary stands for.
+    ends of what the summary stands for. `spent` is the usage of a summary that was not accepted.
     """
 
     trigger: Trigger
@@ -69,6 +72,7 @@ class Decision:
     ids: tuple[str | None, str | None] | None = None
     cut: Mapping[str, Any] | None = None
     summary: Mapping[str, Any] | None = None
+    spent: Mapping[str, Any] | None = None
     cache: Mapping[str, Any] = field(default_factory=dict)
     store: Mapping[str, Any] = field(default_factory=dict)
     health: Mapping[str, Any] = field(default_factory=dict)
@@ -97,7 +101,7 @@ class Decision:
             pair = getattr(self, name)
             if pair is not None:
                 out[name] = list(pair)
-        for name in ("cut", "summary", "cache", "store", "health", "overflow", "write_back"):
+        for name in _PARTS:
             value = getattr(self, name)
             if value:
                 out[name] = dict(value)

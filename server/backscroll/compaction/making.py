@@ -12,11 +12,12 @@ from backscroll.compaction.flight import Flights
 from backscroll.compaction.layouts import is_valid
 from backscroll.compaction.plan import Plan, plan, settle
 from backscroll.compaction.reasons import Warned
+from backscroll.compaction.report import spent
 from backscroll.compaction.settings import Settings
 from backscroll.compaction.store import CompactionEntry
 from backscroll.compaction.store_access import StoreAccess, joined
 from backscroll.compaction.summariser import Summariser
-from backscroll.compaction.summary_run import run_job, skipped
+from backscroll.compaction.summary_run import SummaryOutcome, run_job, skipped
 from backscroll.compaction.write_back import WritingBack
 from backscroll.kernel.errors import ModelError
 from backscroll.kernel.ports import CancelToken, Clock, Ids
@@ -150,7 +151,7 @@ class _Work:
         )
         if outcome.status == "cancelled":
             raise ModelError("cancelled", "the call was cancelled while its summary was made")
-        settled, base = settle(planned, outcome), None
+        settled, base = _with_cost(settle(planned, outcome), outcome), None
         if outcome.failed:
             await making.access.count_failure(self.conversation_id)
             base = await making.access.get(self.conversation_id)
@@ -188,6 +189,14 @@ def _merged(planned: Plan, theirs: CompactionEntry) -> CompactionEntry | None:
     if merged is not None and made is not None and not made.outcome.failed:
         return merged.replace(failures=0, opened_ms=None)
     return merged
+
+
+def _with_cost(planned: Plan, outcome: SummaryOutcome) -> Plan:
+    """Tell what a summary cost that was not accepted."""
+    cost = spent(outcome)
+    if cost is None or planned.decision is None:
+        return planned
+    return dataclasses.replace(planned, decision=planned.decision.replace(spent=cost))
 
 
 def _told(planned: Plan, swap: str) -> Plan:

@@ -154,6 +154,14 @@ def summary_facts(made: Made) -> tuple[dict[str, Any], dict[str, bytes]]:
     return {key: value for key, value in out.items() if value is not None}, {name: data}
 
 
+def spent(outcome: SummaryOutcome) -> dict[str, Any] | None:
+    """Return what a summary cost that was not accepted, where its model told."""
+    if outcome.core or outcome.usage is None:
+        return None
+    out = {"model": outcome.model, "provider": outcome.provider, "usage": outcome.usage.to_dict()}
+    return {name: value for name, value in out.items() if value is not None}
+
+
 def text_hash(text: str) -> str:
     """Return the sha256 of a summary's text, which names it in decisions and records."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

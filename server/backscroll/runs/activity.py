@@ -58,8 +58,13 @@ def compaction_activity(
 
 
 def summary_usage(decision: Mapping[str, Any]) -> tuple[str, str, Usage] | None:
-    """Return provider, model and usage of the summary a decision made, where they are known."""
+    """Return provider, model and usage of the summary a decision paid for, where they are known.
+
+    One that was not accepted has its price, too.
+    """
     made = decision.get("summary") or {}
+    if not made.get("usage"):
+        made = decision.get("spent") or {}
     if not made.get("usage"):
         return None
     return made.get("provider") or "", made.get("model") or "", Usage(**made["usage"])
