@@ -42,6 +42,38 @@ async def test_a_second_refusal_is_final() -> None:
     assert (await found.ask(LONG)).text == "fine again"
 
 
+def over_tpm() -> ModelError:
+    """Return a refusal of a request that is larger than a budget of tokens a minute."""
+    refusal = Refusal("over_tpm", used=9_000, limit=4_000)
+    return ModelError("rate_limit", "too large for the rate", refusal=refusal, retryable=False)
+
+
+async def test_a_rate_is_shrunk_for_only_where_that_is_wanted() -> None:
+    """13.1: once, below the rate; its limit is not learned, and no later call is held to it."""
+    left = talk_with(over_tpm(), "done")
+    with pytest.raises(ModelError) as caught:
+        await left.ask(LONG)
+    assert caught.value.kind == "rate_limit" and len(left.model.requests) == 1
+
+    found = talk_with(over_tpm(), "done", shrink_on_tpm=True)
+    assert (await found.ask(LONG)).text == "done"
+    decision = found.watcher.decisions[-1]
+    assert decision["overflow"]["class"] == "over_tpm" and decision["attempt"] == 2
+    assert decision["after"]["tokens"] <= 3_200 < decision["before"]["tokens"]
+    assert not any(w["reason"] == "limit_learned" for w in decision.get("warnings", ()))
+    before = len(found.watcher.decisions)
+    await found.ask(LONG[:-4])
+    assert found.watcher.decisions[before:] == []
+
+
+async def test_a_rate_that_cannot_be_kept_to_stays_a_rate() -> None:
+    """A view that cannot shrink is not sent again, and the error keeps its kind."""
+    found = talk_with(over_tpm(), shrink_on_tpm=True)
+    with pytest.raises(ModelError) as caught:
+        await found.ask([u(1, "hi")])
+    assert caught.value.kind == "rate_limit" and len(found.model.requests) == 1
+
+
 async def test_a_delivered_delta_forbids_the_resend() -> None:
     """OVF4: the error comes out as it is."""
     stream = stream_of()

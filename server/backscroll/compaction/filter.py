@@ -217,17 +217,20 @@ class Compaction(Actions, Ahead, Filter):
         stream = call.request.stream
         if used.reading is None or (stream is not None and stream.started):
             raise error
-        refusal = refusal_of(error, used.reading.budget, used.prompt)
+        refusal = refusal_of(
+            error, used.reading.budget, used.prompt, shrink_on_tpm=self.settings.shrink_on_tpm
+        )
         forced = force(used, refusal) if refusal is not None else None
         if forced is None or forced.reaction is None or forced.reaction.kind == "none":
             raise error
         forced = await self._carried_out(call, forced)
         await self._learning.limit(call.key, call.run, forced)
-        if forced.reaction is not None and forced.reaction.kind == "forced":
+        is_rate = forced.reaction is not None and forced.reaction.refusal.cls == "over_tpm"
+        if forced.reaction is not None and forced.reaction.kind == "forced" and not is_rate:
             call.run.was_refused(call.key, used)
         if not forced.is_smaller:
             await self._report(call, forced.unsent())
-            raise _overflow(error) from error
+            raise error if is_rate else _overflow(error) from error
         await self._report(call, forced)
         return forced
 

@@ -24,7 +24,13 @@ def reaction_to(planned: Plan, reading: Reading, refusal: Refusal) -> Reaction:
     """Return how the refusal of a plan is answered."""
     beside = reading.budget.overhead.total / max(reading.budget.ratio, 0.1)
     changed = planned.view != planned.given.history
-    return react(refusal, reading.budget, planned.raw + int(beside), changed=changed)
+    return react(
+        refusal,
+        reading.budget,
+        planned.raw + int(beside),
+        changed=changed,
+        shrink_on_tpm=planned.given.settings.shrink_on_tpm,
+    )
 
 
 def second_attempt(planned: Plan, reaction: Reaction) -> tuple[Plan, Reading]:

@@ -46,14 +46,17 @@ class Reaction:
         return {**out, "reaction": self.kind, "resend": self.resend}
 
 
-def refusal_of(error: ModelError, budget: Budget, prompt: int) -> Refusal | None:
+def refusal_of(
+    error: ModelError, budget: Budget, prompt: int, *, shrink_on_tpm: bool = False
+) -> Refusal | None:
     """Return the refusal that an error amounts to, if its class is one of ours.
 
     `prompt` is the estimate of the whole request. An empty answer to one that nearly fills the
-    window is a refusal too.
+    window is a refusal too; one for a rate is, if that is wanted.
     """
     if error.refusal is not None:
-        return error.refusal if error.refusal.cls in _OURS else None
+        ours = (*_OURS, "over_tpm") if shrink_on_tpm else _OURS
+        return error.refusal if error.refusal.cls in ours else None
     if error.kind == "context_overflow":
         return Refusal("overflow", rule="context_overflow")
     if error.kind == "incomplete_stream" and prompt >= _NEARLY_EMPTY_AT * budget.window:
@@ -61,12 +64,17 @@ def refusal_of(error: ModelError, budget: Budget, prompt: int) -> Refusal | None
     return None
 
 
-def react(refusal: Refusal, budget: Budget, raw: int, *, changed: bool) -> Reaction:
+def react(
+    refusal: Refusal, budget: Budget, raw: int, *, changed: bool, shrink_on_tpm: bool = False
+) -> Reaction:
     """Return how to answer a refusal.
 
     `raw` is the raw size of the whole request; `changed` says whether the view differs from the
     history, so that another form of it could be accepted.
     """
+    if refusal.cls == "over_tpm":
+        # Neither the limit of a rate nor how it counts says anything about the model.
+        return Reaction("forced" if shrink_on_tpm else "none", refusal)
     limit = refusal.limit
     learned = limit if limit is not None and LIMIT_LEAST <= limit < budget.window else None
     ratio = None
@@ -87,10 +95,13 @@ def forced_goal(reaction: Reaction, budget: Budget, view: int) -> int:
     """Return what the second view may take; `budget` is the one under the learned limit."""
     half = budget.available // 2
     above = budget.overhead.total
-    if reaction.limit is not None:
-        goal = min(half, int(0.80 * reaction.limit) - above)
-    elif reaction.refusal.used is not None:
-        goal = min(half, int(0.60 * reaction.refusal.used) - above)
+    refusal, limit = reaction.refusal, reaction.limit
+    if refusal.cls == "over_tpm":
+        limit = refusal.limit
+    if limit is not None:
+        goal = min(half, int(0.80 * limit) - above)
+    elif refusal.used is not None:
+        goal = min(half, int(0.60 * refusal.used) - above)
     else:
         goal = min(half, int(0.60 * view))
     return max(goal, GOAL_LEAST)

@@ -40,7 +40,8 @@ class Settings:
     """What a developer may set; raises `invalid_option` naming a number that makes no sense.
 
     Sizes are tokens and times are seconds. A size of None scales with the window. `media_tokens`
-    maps a media type (`image/png`, `image/*`) to the tokens of one file.
+    maps a media type (`image/png`, `image/*`) to the tokens of one file. With `shrink_on_tpm` a
+    request that is larger than a budget of tokens a minute is sent once more, smaller.
     """
 
     window: int | None = None
@@ -69,6 +70,7 @@ class Settings:
     cooldown: float = 300.0
     ring: int = 4
     learned_for: float = 86_400.0
+    shrink_on_tpm: bool = False
     media_tokens: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
