@@ -12,10 +12,10 @@ from backscroll.compaction.filter import Compaction
 from backscroll.compaction.report import text_hash
 from backscroll.compaction.store import CompactionEntry, InMemoryCompactionStore
 from backscroll.kernel.errors import AssemblyError, ModelError
-from backscroll.kernel.message import Message
+from backscroll.kernel.message import Message, tool_result
 from backscroll.kernel.request import ChatRequest
 from compaction.edge import EdgeModel, Talk, overflow, talk_with
-from compaction.histories import u
+from compaction.histories import a, u
 from compaction.planning import talk
 
 LONG = talk(46, 60)
@@ -53,6 +53,22 @@ async def test_compact_now_makes_a_summary_below_the_trigger() -> None:
     )
     assert len(found.model.summaries) == 1
     assert "keep going with the parts" in found.sent[0].text
+
+
+async def test_compact_now_covers_no_call_that_is_waited_for() -> None:
+    """GRP5: nor anything behind it, though messages came since; a dry run says the same."""
+    asked = [a(900, "I ask first.", "c9"), tool_result("c9", "read", "no result yet")]
+    history = [*SHORT, *asked, *talk(20, 190, start=1_000)]
+    found = talk_with()
+    rehearsal = await found.compaction.dry_run(next_request(found, history), pending={"c9"})
+    done = await found.compaction.compact(next_request(found, history), pending={"c9"})
+    await found.ask(history)
+
+    assert done.decision["covers"][1] <= len(SHORT)
+    assert "I ask first." in texts(found.sent) and "I ask first." in texts(rehearsal.view)
+    other = talk_with()
+    done = await other.compaction.compact(next_request(other, history))
+    assert done.decision["covers"][1] > len(SHORT) + 1
 
 
 async def test_compact_now_with_the_breaker_open_makes_one_call() -> None:

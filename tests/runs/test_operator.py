@@ -22,6 +22,7 @@ from backscroll.store.compaction_store import RedisModelFacts
 from deadlines import scaled
 from played_model import StreamingModel, call, calls
 from served import until
+from till import PAY, YES, Till, resume
 from working import agent_of, begun, bodies, entries, held, key, run, working
 
 REPORT = "The report of this week holds many words and not one surprise for anybody. " * 12
@@ -132,6 +133,34 @@ async def test_a_busy_thread_is_not_compacted(valkey_url: str, prefix: str) -> N
 
     assert (busy.code, busy.details) == ("thread_busy", {"run": "r1"})
     assert unknown.code == without.code == "not_found"
+
+
+async def test_a_paused_thread_is_compacted_by_hand(valkey_url: str, prefix: str) -> None:
+    """GRP5: the pending call is not covered, and the resume goes on from it."""
+    till = Till()
+    script = [*(calls(call("report", {"n": n})) for n in range(ROUNDS)), calls(PAY), "paid it"]
+    agent = compacting().replace(model=(model := Windowed(script)), tools=[report, *till.tools()])
+    async with working(agent, valkey_url, prefix) as worker:
+        await run(worker, "t", "r1", "tell me all, then pay ann")
+        await worker.operator.compact(key(), "", "ann")
+        done = await until_noted(worker, "compact")
+        shown = await worker.operator.dry_run(key())
+        found = await run(worker, "t", "r2", "tell me all", resume=resume(pay=YES))
+        position = (await worker.history.read(key())).live[-3].position
+
+    assert done["result"] == "done" and done["covers"][1] < position
+    spans = [s for s in shown["attempts"][0]["spans"] if position in range_of(s)]
+    assert [span["fate"] for span in spans] == ["kept"]
+    assert found[-1]["outcome"] == {"type": "success"} and till.done == ["pay ann 10"]
+    sent = model.requests[-1].messages
+    assert sent[0].text.startswith("<earlier-conversation>") and sent[-1].text == "paid"
+    assert sent[-2].tool_calls[0].id == "call_pay"
+
+
+def range_of(span: dict[str, Any]) -> range:
+    """Return the positions of the history that a span covers."""
+    first, last = span.get("history", (1, 0))
+    return range(first, last + 1)
 
 
 async def test_two_operators_at_once(valkey_url: str, prefix: str) -> None:

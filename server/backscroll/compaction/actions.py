@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from backscroll.compaction.call_state import CallStates
@@ -50,24 +50,38 @@ class Actions:
         window: int | None = None,
         settings: Mapping[str, Any] | None = None,
         forced: bool = False,
+        pending: Collection[str] = (),
     ) -> Plan:
-        """Return what the next call would do, or its second attempt; no model is called."""
+        """Return what the next call would do, or its second attempt; no model is called.
+
+        `pending` are the ids of calls that a paused turn waits for; they are never covered.
+        """
         overrides = await self._inputs.overridden(request.conversation_id)
         overrides = changed(self.settings, overrides, settings or {})
         call = await self._call(request, overrides)
-        given = call.given
+        given = dataclasses.replace(call.given, pending=frozenset(pending))
         if window is not None:
             given = dataclasses.replace(given, settings=given.settings.replace(window=window))
         on = is_enabled(self.enabled, overrides)
         return await rehearsed(given, call.summariser, self._inputs.clock, on=on, forced=forced)
 
     async def compact(
-        self, request: ChatRequest, *, focus: str = "", by: str | None = None
+        self,
+        request: ChatRequest,
+        *,
+        focus: str = "",
+        by: str | None = None,
+        pending: Collection[str] = (),
     ) -> CompactionFinished:
-        """Make a summary of what is new, whatever trigger and breaker say; one try."""
+        """Make a summary of what is new, whatever trigger and breaker say; one try.
+
+        `pending` are the ids of calls that a paused turn waits for; they are never covered.
+        """
         call = await self._call(request)
         withheld = None if call.summariser is not None else call.given.withheld
-        given = dataclasses.replace(call.given, manual=True, focus=focus, withheld=withheld)
+        given = dataclasses.replace(
+            call.given, manual=True, focus=focus, withheld=withheld, pending=frozenset(pending)
+        )
         planned = plan(given)
         done = await self._making.carry_out(planned, request, call.run, call.summariser)
         decision = done.decision or _nothing()

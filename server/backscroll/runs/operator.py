@@ -61,9 +61,10 @@ class Operator:
         """Return what the next call would do, in the form of a call, with its decision."""
         record, compaction = await self._known(thread)
         request = await self._of.request(thread)
+        pending = await self._of.pending(thread)
         try:
             planned = await compaction.dry_run(
-                request, window=window, settings=settings, forced=forced
+                request, window=window, settings=settings, forced=forced, pending=pending
             )
         except (ActionRefused, AssemblyError) as error:
             raise _refused(error) from error
@@ -156,7 +157,9 @@ class Operator:
     ) -> None:
         try:
             request = await self._of.request(thread)
-            await self._of.note(thread, await compaction.compact(request, focus=focus, by=by))
+            pending = await self._of.pending(thread)
+            done = await compaction.compact(request, focus=focus, by=by, pending=pending)
+            await self._of.note(thread, done)
         except Exception:
             logger.exception("thread %s could not be compacted", thread.key)
         finally:

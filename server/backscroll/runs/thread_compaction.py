@@ -17,6 +17,7 @@ from backscroll.store.compaction_choices import RedisCompactionChoices
 from backscroll.store.compaction_store import RedisCompactionStore, RedisModelFacts
 from backscroll.store.history_reader import HistoryReader
 from backscroll.store.keys import ThreadKey
+from backscroll.store.pauses import ThreadPauses
 from backscroll.store.thread_log import ThreadLog
 from backscroll.store.threads import ThreadStore
 
@@ -28,6 +29,7 @@ class ThreadCompaction:
         self.agent, self._log = agent, log
         self._threads = ThreadStore(log)
         self._reader = HistoryReader(log.clients, log.keys)
+        self._pauses = ThreadPauses(log)
 
     def choices(self, thread: ThreadKey) -> RedisCompactionChoices:
         """Return pins and settings of the thread's owner."""
@@ -51,6 +53,11 @@ class ThreadCompaction:
         """Return the request that the thread's next call would make."""
         memory = RedisChatMemory(self._log, thread.owner)
         return await self.agent.replace(memory=memory).next_request(thread.thread_id)
+
+    async def pending(self, thread: ThreadKey) -> frozenset[str]:
+        """Return the ids of the calls that a paused turn of the thread waits for."""
+        pause = (await self._pauses.read(thread)).pause
+        return frozenset(item.id for item in pause.items) if pause is not None else frozenset()
 
     async def positioned(self, thread: ThreadKey) -> list[tuple[int, Any]]:
         """Return the live history with its positions."""
