@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import Any
+from dataclasses import replace
+from typing import Annotated, Any
 
 import pytest
 from backscroll.agent.agent import Agent
 from backscroll.compaction.filter import Compaction
+from backscroll.filters.structured_output import StructuredOutput
 from backscroll.kernel.message import user
 from programs.vendor_agent import agent_over, model_over
+from pydantic import BaseModel, Field
 from scripted_provider import Call, Reply, ScriptedProvider
 
 both_wires = pytest.mark.parametrize("wire", ["openai", "anthropic"])
@@ -82,3 +85,51 @@ async def test_a_message_that_is_looked_up(wire: str, provider: ScriptedProvider
     assert sent.index("c1") < sent.index("<recalled>") < sent.rindex("8443")
     lines = [message.text for message in stored if message.role == "tool"]
     assert lines[0] == "3" and lines[1].startswith("[recalled ") and "8443" not in lines[1]
+
+
+class Order(BaseModel):
+    """What the shop knows of an order."""
+
+    number: Annotated[str, Field(max_length=9)]
+    lines: Annotated[list[str], Field(min_length=1)]
+
+
+@both_wires
+async def test_an_answer_as_data(wire: str, provider: ScriptedProvider) -> None:
+    """SO2, SO5: the schema goes out in the wire's form; what is not right is asked for again."""
+    right = Order(number="A-1042", lines=["saddle"])
+    provider.add(Reply('{"number": "A-1042", "lines": []}'), Reply(right.model_dump_json()))
+    model = model_over(wire, provider.url)
+    model.profile = replace(model.profile, response_format="json_schema")
+    async with aclosing(Agent(model=model, filters=[StructuredOutput(Order)])) as agent:
+        result = await agent.invoke("Which order?", conversation_id="t", on_event=listen)
+
+    assert result.output == right and provider.problems == [] and len(provider.requests) == 2
+    key = "output_config" if wire == "anthropic" else "response_format"
+    assert all("lines" in str(record.json[key]) for record in provider.requests)
+
+
+NOTES = """## Goal
+The user reports one thing after the other and wants each of them acknowledged in a sentence.
+## Done
+All the reports so far were read, each of them said that all is well, and nothing is open.
+"""
+
+
+@both_wires
+async def test_a_summary_is_asked_for(wire: str, provider: ScriptedProvider) -> None:
+    """SUM8: the model's own summary, whatever it was set to: thinking, sampling, no tools."""
+    ask = "Write the new notes now."
+    provider.when(ask, Reply(NOTES))
+    provider.otherwise(Reply("Noted."))
+    agent = agent_over(wire, provider.url).replace(compaction=Compaction(window=4_000))
+    async with aclosing(agent):
+        for n in range(12):
+            text = f"Report {n}: " + "all is well here. " * 60
+            await agent.invoke(text, conversation_id="t", on_event=listen)
+
+    asked = [record for record in provider.requests if ask in str(record.json)]
+    assert asked and all("tools" not in record.json for record in asked)
+    assert provider.problems == []
+    last = str(provider.requests[-1].messages)
+    assert "<earlier-conversation>" in last and "wants each of them acknowledged" in last
