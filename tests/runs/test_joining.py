@@ -19,7 +19,7 @@ from backscroll.runs.registry import RunRules
 from backscroll.runs.runner import RunTimes
 from backscroll.runs.worker import Worker
 from deadlines import scaled
-from played_model import Said, Streamed, call
+from played_model import Said, Streamed, call, calls
 from working import (
     LOCAL_OWNER,
     agent_of,
@@ -253,3 +253,18 @@ async def test_a_long_run_is_read_in_pages(
 
     assert told(prelude)[-1]["delta"] == "".join(words)
     assert len(everything) > 30
+
+
+async def test_a_pause_nobody_can_read(valkey_url: str, prefix: str) -> None:
+    """AGENT 18: the thread can be read; that something waited is told, never taken for nothing."""
+    pick = {"name": "pick", "description": "Pick.", "parameters": {"type": "object"}}
+    async with working(agent_of(calls(call("pick"))), valkey_url, prefix) as worker:
+        await run(worker, "t", "r", "hi", tools=[pick])
+        await worker.clients.write.hset(worker.keys.pause(key()), "open", b"{}")
+
+        found = told(await joiner(worker).of_thread(key(), MOST))
+
+    assert [e["type"] for e in found] == ["RUN_STARTED", "MESSAGES_SNAPSHOT", "RUN_FINISHED"]
+    assert found[-1]["runId"] == "r" and found[-1]["outcome"] == {"type": "success"}
+    last = {"status": "error", "code": "pause_unreadable"}
+    assert found[-1]["metadata"] == {"backscroll": {"last_run": last}}
