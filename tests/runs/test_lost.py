@@ -243,6 +243,22 @@ async def test_a_worker_lost_while_calls_wait(valkey_url: str, prefix: str) -> N
     assert after[-1]["outcome"] == {"type": "success"}
 
 
+async def test_a_worker_lost_while_nobody_can_tell_what_waits(valkey_url: str, prefix: str) -> None:
+    """pause_unreadable: the run is ended, the calls it left waiting are left alone."""
+    pick = {"name": "pick", "description": "Pick.", "parameters": {"type": "object"}}
+    picked = {"id": "t1", "role": "tool", "toolCallId": "call_a", "content": "red"}
+    batch = calls(call("pick", {}, "call_a"), call("pick", {}, "call_b"))
+    async with working(agent_of(batch), valkey_url, prefix) as worker:
+        await run(worker, "t", "r0", "hi", tools=[pick])
+        await worker.registry.store.start(await _start_of(worker, picked))
+        await worker.clients.write.hset(worker.keys.pause(key()), "open", b"{}")
+        found = await ended(worker)
+        stored = await history(worker)
+
+    assert not any(e["type"] == "TOOL_CALL_RESULT" for e in found)
+    assert [m.tool_call_id for m in stored if m.tool_call_id] == ["call_a"]
+
+
 async def test_a_worker_lost_while_an_answer_is_carried_out(valkey_url: str, prefix: str) -> None:
     """protocol-05: the call's outcome is unknown, and what was said besides is kept behind it."""
     waits = asyncio.Event()

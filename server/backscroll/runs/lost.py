@@ -11,7 +11,7 @@ from backscroll.agui.live_run import LiveRun
 from backscroll.agui.messages import Shown
 from backscroll.agui.run_end import failed_with
 from backscroll.conversation.history import heal
-from backscroll.kernel.errors import LeaseLost
+from backscroll.kernel.errors import LeaseLost, ResumeRefused
 from backscroll.kernel.message import Message, Role
 from backscroll.kernel.texts import Texts
 from backscroll.store.chat_memory import RedisChatMemory
@@ -83,7 +83,12 @@ class LostRuns:
 
     async def _missing(self, thread: ThreadKey, history: Sequence[Message]) -> list[Message]:
         """Return results for calls whose outcome nobody knows; those that wait have none yet."""
-        if (await self._pauses.read(thread)).pause is not None:
+        try:
+            waits = (await self._pauses.read(thread)).pause is not None
+        except ResumeRefused:
+            # Whatever it says, the thread waits: its calls are left alone.
+            waits = True
+        if waits:
             return []
         return heal(history, self._texts.outcome_unknown, "unknown")
 

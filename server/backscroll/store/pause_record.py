@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from backscroll.kernel.canon import canonical_json, clean_text, parse_json
-from backscroll.kernel.errors import ResumeRefused
+from backscroll.kernel.errors import BackscrollError, ResumeProblem, ResumeRefused
 from backscroll.kernel.message import Message
 from backscroll.kernel.pause_codec import read_pause, write_pause
 from backscroll.kernel.turn import Pause, PauseItem
@@ -156,20 +156,18 @@ def read_pauses(fields: Mapping[bytes, bytes], *, gives_up: bool = False) -> Pau
     For whoever gives up what the thread waits for, an open pause need not be readable.
     """
     texts = {name.decode("utf-8", "surrogatepass"): value for name, value in fields.items()}
-    packed, lost, pause = texts.get("open"), "", None
+    pause, lost = None, ""
     try:
-        pause = None if packed is None else read_pause(packed)
+        questions = {name[2:]: _question(name[2:], texts) for name in texts if name[:2] == "q:"}
+        said = read_said(texts.get("said"))
+        pause = _open(texts, questions)
     except ResumeRefused:
         if not gives_up:
             raise
         lost = texts.get("id", b"lost").decode("utf-8", "surrogatepass")
-    return PauseRecord(
-        pause,
-        {name[2:]: _question(name[2:], texts) for name in texts if name.startswith("q:")},
-        int(texts.get("rev", b"0")),
-        read_said(texts.get("said")),
-        lost,
-    )
+    except (KeyError, TypeError, ValueError, BackscrollError) as error:
+        raise _unreadable(f"{type(error).__name__}: {error}") from error
+    return PauseRecord(pause, questions, int(texts.get("rev", b"0")), said, lost)
 
 
 def write_said(messages: Iterable[Message]) -> bytes:
@@ -181,6 +179,21 @@ def write_said(messages: Iterable[Message]) -> bytes:
 def read_said(data: bytes | None) -> tuple[Message, ...]:
     """Return the messages that were kept."""
     return tuple(Message.from_dict(value) for value in parse_json(data)) if data else ()
+
+
+def _open(texts: Mapping[str, bytes], questions: Mapping[str, Question]) -> Pause | None:
+    """Return the open pause, whose items were all asked."""
+    packed = texts.get("open")
+    pause = None if packed is None else read_pause(packed)
+    for item in pause.items if pause is not None else ():
+        if item.id not in questions:
+            raise _unreadable(f"nothing is known of its item {item.id}")
+    return pause
+
+
+def _unreadable(reason: str) -> ResumeRefused:
+    message = f"the stored pause cannot be read: {reason}"
+    return ResumeRefused([ResumeProblem("pause_unreadable", message)])
 
 
 def _question(name: str, texts: Mapping[str, bytes]) -> Question:
