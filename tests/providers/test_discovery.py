@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from backscroll.kernel.model import ModelProfile
+from backscroll.providers.anthropic import AnthropicModel
 from backscroll.providers.demo import DemoModel
 from backscroll.providers.discovery import learn_window
 from backscroll.providers.openai import OpenAIModel
@@ -96,6 +97,21 @@ async def test_a_server_that_cannot_be_asked_changes_nothing(
     provider.configure(routes={"/v1/models": answer})
 
     assert await learned(provider, "vllm") == (None, "unknown")
+
+
+async def test_a_model_of_the_messages_wire_is_asked_for_as_well(
+    provider: ScriptedProvider,
+) -> None:
+    """The same servers are behind both wires; Anthropic states what a prompt may hold."""
+    listed = {"data": [{"type": "model", "id": "new-model", "max_input_tokens": 500_000}]}
+    provider.configure(routes={"/v1/models": (200, listed)})
+    model = AnthropicModel("new-model", base_url=provider.url, api_key="k", trust_env=False)
+
+    await learn_window(model)
+    await model.aclose()
+
+    found = (model.profile.context_window, model.profile.window_source)
+    assert found == (500_000, "/v1/models")
 
 
 async def test_other_models_are_left_alone() -> None:

@@ -116,9 +116,10 @@ async def test_a_prompt_is_counted(llama: LlamaProcess) -> None:
     assert response.usage is not None and response.usage.input_tokens == counted > 10
 
 
-async def test_its_window_is_learned(llama: LlamaProcess) -> None:
-    """The server states the window of a slot."""
-    made = served(llama)
+@pytest.mark.parametrize("wire", ["chat completions", "messages"])
+async def test_its_window_is_learned(llama: LlamaProcess, wire: str) -> None:
+    """The server states the window of a slot, whichever wire its model speaks."""
+    made = served(llama, wire)
 
     await learn_window(made)
     await made.aclose()

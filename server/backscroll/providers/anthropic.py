@@ -22,6 +22,7 @@ class AnthropicModel(HttpModel):
 
     encoder = ENCODER
     route = "/v1/messages"
+    models_route = "/v1/models"
     public_url = "https://api.anthropic.com"
     env = "ANTHROPIC"
 

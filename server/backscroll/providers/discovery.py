@@ -10,7 +10,7 @@ from typing import Any
 
 from backscroll.kernel.canon import canonical_json, parse_json
 from backscroll.kernel.errors import ModelError
-from backscroll.providers.openai import OpenAIModel
+from backscroll.providers.http_model import HttpModel
 from backscroll.providers.profiles import vendor
 
 TIMEOUT_S = 3.0
@@ -21,6 +21,7 @@ _MODEL_FIELDS = (
     "context_window",
     "max_context_length",
     "loaded_context_length",
+    "max_input_tokens",
 )
 
 _log = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ async def learn_window(model: object) -> None:
 
     A server that cannot be asked changes nothing: this never raises.
     """
-    if not isinstance(model, OpenAIModel) or model.profile.context_window is not None:
+    if not isinstance(model, HttpModel) or model.profile.context_window is not None:
         return
     try:
         found = await _ASK[vendor(model.provider).window_at](model)
@@ -45,15 +46,15 @@ async def learn_window(model: object) -> None:
         )
 
 
-async def _from_models(model: OpenAIModel) -> tuple[int, str] | None:
-    """Read `/v1/models`, as vLLM, SGLang, OpenRouter, Groq, Together and Mistral write it."""
-    body = await _get(model, model.endpoint.url("/models"))
+async def _from_models(model: HttpModel) -> tuple[int, str] | None:
+    """Read `/v1/models`, as vLLM, SGLang, OpenRouter, Groq, Together, Mistral, Anthropic do."""
+    body = await _get(model, model.endpoint.url(model.models_route))
     listed = body.get("data") if isinstance(body, Mapping) else body
     window = _listed(listed, model.name)
     return None if window is None else (window, "/v1/models")
 
 
-async def _from_props(model: OpenAIModel) -> tuple[int, str] | None:
+async def _from_props(model: HttpModel) -> tuple[int, str] | None:
     """Read llama.cpp's `/props`: the window of one slot."""
     body = await _get(model, model.endpoint.root("/props"))
     settings = body.get("default_generation_settings") if isinstance(body, Mapping) else None
@@ -61,7 +62,7 @@ async def _from_props(model: OpenAIModel) -> tuple[int, str] | None:
     return None if window is None else (window, "/props")
 
 
-async def _from_ollama(model: OpenAIModel) -> tuple[int, str] | None:
+async def _from_ollama(model: HttpModel) -> tuple[int, str] | None:
     """Ask Ollama: the window a model runs with, its model file's, else the most it can do."""
     if (window := await _running(model)) is not None:
         return window, "/api/ps"
@@ -79,7 +80,7 @@ async def _from_ollama(model: OpenAIModel) -> tuple[int, str] | None:
     return None
 
 
-async def _running(model: OpenAIModel) -> int | None:
+async def _running(model: HttpModel) -> int | None:
     """Return the window with which Ollama has loaded a model; servers of old do not say."""
     try:
         body = await _get(model, model.endpoint.root("/api/ps"))
@@ -90,7 +91,7 @@ async def _running(model: OpenAIModel) -> int | None:
     return _listed(listed, model.name if ":" in model.name else f"{model.name}:latest")
 
 
-async def _from_lm_studio(model: OpenAIModel) -> tuple[int, str] | None:
+async def _from_lm_studio(model: HttpModel) -> tuple[int, str] | None:
     """Read LM Studio's own list: the window a model was loaded with, else its maximum."""
     body = await _get(model, model.endpoint.root("/api/v0/models"))
     listed = body.get("data") if isinstance(body, Mapping) else None
@@ -106,7 +107,7 @@ _ASK = {
 }
 
 
-async def _get(model: OpenAIModel, url: str, body: bytes | None = None) -> Any:
+async def _get(model: HttpModel, url: str, body: bytes | None = None) -> Any:
     """Return a parsed answer; raises ModelError for anything that is none."""
     headers = {"content-type": "application/json", **model.auth_headers()}
     method = "GET" if body is None else "POST"

@@ -67,6 +67,7 @@ class HttpModel:
 
     encoder: ClassVar[Encoder]
     route: ClassVar[str]
+    models_route: ClassVar[str]
     public_url: ClassVar[str]
     env: ClassVar[str]
     """The beginning of its settings' names in the environment."""

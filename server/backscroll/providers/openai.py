@@ -16,6 +16,7 @@ class OpenAIModel(HttpModel):
 
     encoder = ENCODER
     route = "/chat/completions"
+    models_route = "/models"
     public_url = "https://api.openai.com/v1"
     env = "OPENAI"
 
