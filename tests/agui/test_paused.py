@@ -135,7 +135,7 @@ def test_abandoned() -> None:
 
 
 def test_calls_of_the_page_are_abandoned_too() -> None:
-    """5.9: an open pause is discarded, also when only the client is waited for."""
+    """An open pause is discarded, also when only the client is waited for."""
     facts = waiting({"c1": YES})
 
     alone = planned(HISTORY, facts=facts, abandon=True)
@@ -146,7 +146,7 @@ def test_calls_of_the_page_are_abandoned_too() -> None:
 
 
 def test_a_lost_pause_is_given_up() -> None:
-    """AGENT 18: what cannot be read is taken out with the calls it was about."""
+    """What cannot be read is taken out with the calls it was about."""
     facts = Waiting(PauseRecord(revision=3, lost="p9"))
 
     plan = planned([*HISTORY, user("go", "u2")], facts=facts, abandon=True)

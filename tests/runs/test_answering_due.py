@@ -62,7 +62,7 @@ async def test_what_nobody_answers_expires(valkey_url: str, prefix: str, till: T
 async def test_an_expired_question_can_only_be_given_up(
     valkey_url: str, prefix: str, till: Till
 ) -> None:
-    """5.7: approved too late by frame or by request it is refused, rejected it goes on."""
+    """interrupt_expired: approved too late by frame or by request; rejected it goes on."""
     agent = agent_of(model=model_of(calls(PAY, MAIL), "ok"), tools=till.tools(), **LONG)
     async with working(agent, valkey_url, prefix) as worker:
         await run(worker, "t", "r", "pay ann")
@@ -105,7 +105,7 @@ async def test_a_pause_nobody_can_read(valkey_url: str, prefix: str, till: Till)
 
 
 async def test_abandoned_without_a_message(valkey_url: str, prefix: str, till: Till) -> None:
-    """5.5 step 3: the calls are answered as abandoned, no model is asked, the thread goes on."""
+    """The calls are answered as abandoned, no model is asked, the thread goes on."""
     model = model_of(calls(PAY), "fine")
     async with two_workers(model, till, valkey_url, prefix) as (one, other):
         await run(one, "t", "r", "pay ann")

@@ -163,7 +163,7 @@ async def _outcome(submitted: Any) -> str:
 
 
 async def test_a_continuation_offers_the_tools_of_its_request(valkey_url: str, prefix: str) -> None:
-    """5.8: those alone; a request that offers none goes on with those of the run that asked."""
+    """Those alone; a request that offers none goes on with those of the run that asked."""
     model = StreamingModel([calls(call("pick")), "one", calls(call("pick")), "two"])
     async with working(agent_of(model=model), valkey_url, prefix) as worker:
         for thread, tools in (("t1", [CONFIRM]), ("t2", [])):

@@ -256,7 +256,7 @@ async def test_a_long_run_is_read_in_pages(
 
 
 async def test_a_pause_nobody_can_read(valkey_url: str, prefix: str) -> None:
-    """AGENT 18: the thread can be read; that something waited is told, never taken for nothing."""
+    """The thread can be read; that something waited is told, never taken for nothing."""
     pick = {"name": "pick", "description": "Pick.", "parameters": {"type": "object"}}
     async with working(agent_of(calls(call("pick"))), valkey_url, prefix) as worker:
         await run(worker, "t", "r", "hi", tools=[pick])

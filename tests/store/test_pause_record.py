@@ -112,7 +112,7 @@ def test_a_lost_pause_is_read_by_whoever_gives_it_up() -> None:
     [{b"q:\xe6\x94\xaf\xe4\xbb\x98": b"nonsense"}, {b"said": b"[{}]"}, {b"open": b"[]"}],
 )
 def test_what_is_broken_is_never_guessed(broken: dict[bytes, bytes]) -> None:
-    """AGENT 18: a question, a message, a pause that is none: all of them are unreadable."""
+    """A question, a message, a pause that is none: all of them are pause_unreadable."""
     fields = applied(PauseChange(asked=pay(), asked_by="r1"))
     unasked = {name: value for name, value in fields.items() if not name.startswith(b"q:")}
 

@@ -115,7 +115,7 @@ async def test_answers_by_frame(asking: Served) -> None:
 
 @pytest.mark.parametrize("path", ["/agui", "/agui?dialect=durable"])
 async def test_an_answer_on_a_socket_that_watches_nothing(asking: Served, path: str) -> None:
-    """7.6: it is told what came of it and nothing else; the run it names can be replayed."""
+    """It is told what came of it and nothing else; the run it names can be replayed."""
     async with asking.socket(path) as socket:
         told = []
         for each in (frame("c1"), frame("c2", runId="r9")):
