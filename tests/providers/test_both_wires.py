@@ -22,7 +22,7 @@ from conversation.histories import random_histories
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from provider_histories import TOOLS, any_requests
-from provider_script import Call, Reply, openai_events
+from provider_script import Call, Form, Reply, openai_events
 from provider_script_anthropic import anthropic_events, sign
 from strict_wires import MODELS, sent
 
@@ -38,7 +38,7 @@ def heard(wire: str, reply: Reply, size: int = 7) -> Message:
         events = anthropic_events(reply, "m", usage)
         reader: Any = AnthropicReader(Source("anthropic"), lambda: next(IDS), "broke")
     else:
-        events = openai_events(reply, "m", None)
+        events = openai_events(reply, "m", None, Form())
         reader = OpenAIReader(Source("generic"), ("add",), lambda: next(IDS), "broke")
     raw = "".join(map(str, events)).encode()
     parser = SseParser()
