@@ -117,7 +117,7 @@ async def served(
     async def drain() -> None:
         await (await opened).registry.drain(1)
 
-    serving = ServingOptions(limits.input.input_bytes, limits.keepalive_s, False, 1, "warning")
+    serving = ServingOptions(limits.input.input_bytes, limits.keepalive_s, False, "warning")
     server = make_server(app, serving, drain)
     listener = listen("127.0.0.1", 0)
     port = listener.getsockname()[1]

@@ -6,12 +6,15 @@ import json
 
 import pytest
 from ag_ui import core as ag
+from agui_client import Client
 from agui_stories import EPOCH, Log, encoder
 from backscroll.agui.cursor import Cursor
 from backscroll.agui.dialect import Dialect, DialectName
 from backscroll.agui.join import Prelude
+from backscroll.agui.messages import echo
 from backscroll.agui.run_end import CANCELLED
 from backscroll.agui.wire import event_entry
+from backscroll.kernel.message import user
 from backscroll.store.entry import Entry
 
 PRELUDE = Prelude("t", Cursor(7, EPOCH), ('{"type":"A"}', '{"type":"B"}'))
@@ -101,8 +104,25 @@ def test_large_frames_are_fitted() -> None:
     delta = ag.TextMessageContentEvent(message_id="m", delta="x" * 300_000)
     durable = dialect("durable")
 
-    frame = durable.fitted(entry(result), 100_000)
+    frames = durable.fitted(entry(result), 100_000)
 
-    assert frame is not None and len(frame) <= 100_000 and json.loads(frame)["id"] == f"1.{EPOCH}"
+    assert frames is not None and len(frames[0]) <= 100_000
+    assert [json.loads(frame)["id"] for frame in frames] == [f"1.{EPOCH}"]
     assert durable.fitted(entry(delta), 100_000) is None
-    assert durable.fitted(entry(), 100_000) == durable.frame(entry())
+    assert durable.fitted(entry(), 100_000) == [durable.frame(entry())]
+
+
+@pytest.mark.parametrize("is_older", [False, True])
+def test_an_echo_that_does_not_fit_comes_in_pages(is_older: bool) -> None:
+    """Closed runs without a cursor, then the start of the run, which echoes nothing more."""
+    told = [user("x" * 50_000, f"u{n}") for n in range(5)]
+    started = ag.RunStartedEvent(thread_id="t", run_id="r", input=echo("t", "r", told))
+
+    frames = dialect("durable", is_older=is_older).fitted(entry(started), 70_000) or []
+
+    values = [json.loads(frame) for frame in frames]
+    assert ["id" in value for value in values] == [False] * 10 + [True]
+    events = [value.get("chunk", value) for value in values]
+    assert "input" not in events[-1] and events[-1]["runId"] == "r"
+    assert [m["id"] for m in Client().apply(*events).messages] == [f"u{n}" for n in range(5)]
+    assert all(len(frame) <= 70_000 for frame in frames)

@@ -1,11 +1,13 @@
-"""The desk of the cases about pauses: started once, with fresh threads for each test."""
+"""What cases are played on, started once: the desk for pauses, the stage for delivery."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from conformance import stage as stages
 from conformance.desk import Desk, running
 
 
@@ -22,3 +24,20 @@ def desk(one_desk: Desk) -> Iterator[Desk]:
     one_desk.model.reset()
     yield one_desk
     assert one_desk.model.problems == []
+
+
+@pytest.fixture(scope="session")
+def playing(valkey_url: str) -> Iterator[stages.Stage]:
+    """Start the model and both workers once for all cases."""
+    yield from stages.running(valkey_url)
+
+
+@pytest.fixture
+def stage(playing: stages.Stage, tmp_path: Path) -> Iterator[stages.Stage]:
+    """Give the running parts with a fresh thread; nothing may be logged as an error."""
+    playing.thread, playing.folder = f"t-{uuid4().hex[:12]}", tmp_path
+    playing.model.reset()
+    yield playing
+    assert playing.model.problems == []
+    for worker in (playing.first, playing.second):
+        assert "Traceback" not in worker.output(1_000_000)

@@ -57,6 +57,19 @@ async def test_the_run_ends_with_what_waits(valkey_url: str, prefix: str) -> Non
     assert {spec.name for spec in model.requests[0].tools} == {"add", "pick", "confirm"}
 
 
+@pytest.mark.parametrize("description", ["", " "])
+async def test_a_tool_may_have_no_description(
+    valkey_url: str, prefix: str, description: str
+) -> None:
+    """Pages need not describe their tools; the name stands for what is missing."""
+    model = StreamingModel([calls(call("pick", {"of": "x"}))])
+    async with working(agent_of(model=model), valkey_url, prefix) as worker:
+        found = await run(worker, "t", "r", "go", tools=[{**PICK, "description": description}])
+
+    assert found[-1]["outcome"]["pendingToolCallIds"] == ["call_pick"]
+    assert model.requests[0].tools[0].description == "pick"
+
+
 async def test_both_results_go_back_in_one_request(valkey_url: str, prefix: str) -> None:
     """tools-05, HITL10: three results, in call order, in one request; each once in the store."""
     model = StreamingModel([BATCH, "thanks"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -23,9 +24,9 @@ class Reader:
     def __init__(self) -> None:
         self.frames: list[str] = []
 
-    async def write(self, frame: str) -> None:
-        """Keep one frame."""
-        self.frames.append(frame)
+    async def write(self, frames: Iterable[str]) -> None:
+        """Keep frames."""
+        self.frames += frames
 
     @property
     def types(self) -> list[str]:

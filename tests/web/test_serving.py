@@ -22,7 +22,7 @@ from backscroll.web.serving import (
 from deadlines import scaled
 from served import until
 
-OPTIONS = ServingOptions(1000, 5, False, 1, "warning")
+OPTIONS = ServingOptions(1000, 5, False, "warning")
 
 
 async def lifespan(receive: Any, send: Any) -> None:
@@ -160,12 +160,12 @@ def test_a_signal_before_the_start_ends_it() -> None:
 
 def test_the_server_is_told_everything() -> None:
     """Limits and times are ours, not uvicorn's defaults."""
-    options = ServingOptions(1234, 7.5, True, 9, "debug")
+    options = ServingOptions(1234, 7.5, True, "debug")
     config = make_server(lambda *_: None, options, lambda: None).config  # type: ignore[arg-type,return-value]
 
     assert (config.ws_max_size, config.ws_ping_interval) == (1234, 7.5)
     assert config.ws_per_message_deflate is True
-    assert config.timeout_graceful_shutdown == 9 and config.access_log is False
+    assert config.timeout_graceful_shutdown == 2 and config.access_log is False
     assert not config.proxy_headers
 
 

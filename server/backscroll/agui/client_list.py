@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from backscroll.agui.fit import TEXT_CHARS
 from backscroll.agui.ids import reasoning_id
 from backscroll.agui.messages import is_reasoning
 from backscroll.agui.options import AgentRules
@@ -167,5 +166,5 @@ def _compare(out: ClientList, message: Message) -> None:
 
 
 def _differs(stored: Message, sent: Message) -> bool:
-    same = stored.role is sent.role and is_same(stored.content, sent.content, TEXT_CHARS)
+    same = stored.role is sent.role and is_same(stored.content, sent.content)
     return not same

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ag_ui import core as ag
+
 from backscroll.agui.cursor import Cursor
 from backscroll.agui.fit import fit_event, fits
 from backscroll.agui.join import Prelude
 from backscroll.agui.older import older_json
+from backscroll.agui.pages import echo_pages
+from backscroll.agui.wire import event_json, read_event
 from backscroll.kernel.canon import canonical_json
 from backscroll.store.entry import Entry
 
@@ -37,11 +41,25 @@ class Dialect:
         """Return an entry of kind `event` as a frame."""
         return self._logged(Cursor(entry.seq, self.epoch), self._told(entry.body.decode()))
 
-    def fitted(self, entry: Entry, max_frame: int) -> str | None:
-        """Return a frame within the reader's limit, or None when only a resync helps."""
+    def fitted(self, entry: Entry, max_frame: int) -> list[str] | None:
+        """Return frames within the reader's limit, or None when only a resync helps.
+
+        The last one carries the cursor. In front of it an echo that does not fit comes in pages.
+        """
         text = self._told(entry.body.decode())
         short = text if fits(text, max_frame) else fit_event(text, max_frame)
-        return None if short is None else self._logged(Cursor(entry.seq, self.epoch), short)
+        cursor = Cursor(entry.seq, self.epoch)
+        if short is not None:
+            return [self._logged(cursor, short)]
+        event = read_event(entry.body)
+        if not isinstance(event, ag.RunStartedEvent) or event.input is None:
+            return None
+        pages = [
+            self.synthetic(event_json(page, entry.time))
+            for page in echo_pages(self.thread_id, event.input.messages, max_frame)
+        ]
+        event.input = None
+        return [*pages, self._logged(cursor, self._told(event_json(event, entry.time)))]
 
     def prelude(self, prelude: Prelude) -> list[str]:
         """Return the frames of a prelude; the last one carries the cursor of the cut."""

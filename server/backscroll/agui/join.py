@@ -131,7 +131,7 @@ def opening_pair(thread: Visible, held: int, cut: Cut, max_frame: int | None = N
         texts = [event_json(event, cut.time) for event in events if event is not None]
         if all(fits(text, max_frame) for text in texts):
             return OpeningPair(after=tuple(texts))
-    pages = page_events(thread.thread_id, fit_messages(whole), max_frame or 0)
+    pages = page_events(thread.thread_id, whole, max_frame or 0)
     return OpeningPair(before=tuple(event_json(page, cut.time) for page in pages))
 
 
@@ -173,7 +173,7 @@ def _fitted(
         text = event_json(snapshot, cut.time)
         if fits(text, max_frame):
             return [], [text]
-    pages = page_events(thread_id, fit_messages(messages), max_frame or 0)
+    pages = page_events(thread_id, messages, max_frame or 0)
     return [event_json(page, cut.time) for page in pages], []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +25,8 @@ _MEDIA: Mapping[str, type[MediaPart]] = {
 _CONTENT: TypeAdapter[WireContent] = TypeAdapter(str | list[ag.ContentPart])
 _UNSTATED = {"document": "application/*"}
 _EXTRAS = ("filename", "detail")
+_CUT_LINE = 100
+_CUT = re.compile(r"\n\[… [0-9,]+ characters left out; the full result is stored …\]\n")
 
 
 def to_wire(content: Content) -> WireContent:
@@ -85,19 +88,17 @@ def plain_text(content: Content) -> str:
     return "\n".join(placeholder(part) for part in content)
 
 
-def is_same(stored: Content, sent: Content, cut_chars: int) -> bool:
+def is_same(stored: Content, sent: Content) -> bool:
     """Say whether a client sent back what is stored, also in the shape a small frame gave it."""
     ours, theirs = _listed(stored), _listed(sent)
-    return len(ours) == len(theirs) and all(
-        _is_same_part(our, their, cut_chars) for our, their in zip(ours, theirs, strict=True)
-    )
+    return len(ours) == len(theirs) and all(map(_is_same_part, ours, theirs))
 
 
 def cut_text(text: str, limit: int) -> str:
     """Return a text of at most `limit` characters: head and tail, and between them what is left."""
     if len(text) <= limit:
         return text
-    room = max(limit - 100, 2)
+    room = max(limit - _CUT_LINE, 2)
     tail = room // 3
     head = room - tail
     line = f"[… {len(text) - room:,} characters left out; the full result is stored …]"
@@ -120,10 +121,17 @@ def _listed(content: Content) -> tuple[Part, ...]:
     return content
 
 
-def _is_same_part(our: Part, their: Part, cut_chars: int) -> bool:
+def _is_same_part(our: Part, their: Part) -> bool:
     if our == their or not isinstance(their, TextPart):
         return our == their
-    return their.text == cut_text(placeholder(our), cut_chars)
+    text = placeholder(our)
+    return their.text == text or _is_cut(text, their.text)
+
+
+def _is_cut(text: str, cut: str) -> bool:
+    """Say whether something is what `cut_text` makes of a text, at whichever limit."""
+    rooms = (len(cut) - len(line[0]) for line in _CUT.finditer(cut))
+    return any(cut_text(text, room + _CUT_LINE) == cut for room in rooms)
 
 
 def _to_part(part: Part) -> WirePart:

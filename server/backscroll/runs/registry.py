@@ -98,6 +98,8 @@ class Registry:
         self._accepting = 0
         self._group: asyncio.TaskGroup | None = None
         self._draining = False
+        self.drained = asyncio.Event()
+        """Set once no run goes on here any more and none will: nothing is worth waiting for."""
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -199,6 +201,8 @@ class Registry:
                     await self._idle.wait()
             except TimeoutError:
                 logger.error("%s runs did not end in time", len(self._active))
+        finally:
+            self.drained.set()
 
     async def _go_on(self, thread: ThreadKey, run_id: str) -> bool:
         """Start the run that goes on with a settled pause, unless somebody else has."""

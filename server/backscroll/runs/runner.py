@@ -265,8 +265,11 @@ def _context(request: RunInput) -> Mapping[str, Any]:
 
 
 def _offered(request: RunInput) -> list[Tool]:
-    """Return the tools that the page offers for this run."""
-    return [client_tool(spec.name, spec.description, spec.schema) for spec in request.tools]
+    """Return the tools that the page offers for this run; a name may have to describe itself."""
+    return [
+        client_tool(spec.name, spec.description.strip() or spec.name, spec.schema)
+        for spec in request.tools
+    ]
 
 
 def _cancel_later(turn: asyncio.Future[Any]) -> None:

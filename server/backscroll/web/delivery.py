@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from backscroll.agui.dialect import Dialect
@@ -12,7 +12,7 @@ from backscroll.runs.hub import Feed, Held
 TERMINAL = frozenset({"RUN_FINISHED", "RUN_ERROR"})
 PAGE = 200
 
-WriteFrame = Callable[[str], Awaitable[None]]
+WriteFrames = Callable[[Iterable[str]], Awaitable[None]]
 
 
 class NeedsResync(Exception):
@@ -32,7 +32,7 @@ class Delivery:
 
     feed: Feed
     dialect: Dialect
-    write: WriteFrame
+    write: WriteFrames
     cursor: int
     max_frame: int
     run: str | None = None
@@ -43,7 +43,7 @@ class Delivery:
             for held in await self.feed.after(self.cursor, PAGE):
                 entry = held.entry
                 if entry.kind == "event" and self.run in (None, entry.run):
-                    await self.write(self._frame(held))
+                    await self.write(self._frames(held))
                     if self.run is not None and entry.type in TERMINAL:
                         self.cursor = held.seq
                         return
@@ -57,16 +57,16 @@ class Delivery:
                 entry = held.entry
                 is_ours = entry.kind == "event" and entry.run == self.run
                 if is_ours:
-                    await self.write(self._frame(held))
+                    await self.write(self._frames(held))
                 self.cursor = held.seq
                 if is_ours:
                     return
 
-    def _frame(self, held: Held) -> str:
-        """Return an entry as a frame that the reader can take; raises NeedsResync."""
+    def _frames(self, held: Held) -> Iterable[str]:
+        """Return an entry as frames that the reader can take; raises NeedsResync."""
         text = held.text(self.dialect.form, self.dialect.frame)
         if fits(text, self.max_frame):
-            return text
+            return (text,)
         fitted = self.dialect.fitted(held.entry, self.max_frame)
         if fitted is None:
             raise NeedsResync(self.cursor)

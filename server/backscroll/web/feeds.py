@@ -12,10 +12,8 @@ from backscroll.agui.join import Prelude
 from backscroll.runs.hub import Feed
 from backscroll.runs.registry import Accepted
 from backscroll.store.keys import ThreadKey
-from backscroll.web.delivery import Delivery, NeedsResync
+from backscroll.web.delivery import Delivery, NeedsResync, WriteFrames
 from backscroll.web.services import Services
-
-WriteFrames = Callable[[Iterable[str]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +134,7 @@ class Feeds:
             await feed.after(0, 1)
             epoch = (await self._worker.log.head(feed.thread)).epoch
         dialect = self._dialect(feed.thread, epoch)
-
-        async def write(frame: str) -> None:
-            await self._peer.write((frame,))
-
-        return Delivery(feed, dialect, write, cursor, self._peer.max_frame, run)
+        return Delivery(feed, dialect, self._peer.write, cursor, self._peer.max_frame, run)
 
     def _dialect(self, thread: ThreadKey, epoch: str) -> Dialect:
         return Dialect(self._peer.dialect, thread.thread_id, epoch, self._peer.is_older)

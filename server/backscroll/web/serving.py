@@ -20,6 +20,7 @@ from backscroll.web.header_log import hide_secret_headers
 
 logger = logging.getLogger(__name__)
 
+CLOSE_S = 2
 USER_TIMEOUT_MS = 30_000
 BACKLOG = 2048
 ABORT_EXTENSION = "backscroll.abort"
@@ -64,7 +65,6 @@ class ServingOptions:
     max_input_bytes: int
     keepalive_s: float
     compression: bool
-    drain_s: float
     log_level: str
 
 
@@ -144,6 +144,7 @@ def make_server(
         proxy_headers=False,
         server_header=False,
         timeout_keep_alive=30,
-        timeout_graceful_shutdown=max(2, round(options.drain_s)),
+        # Runs have had their time; what is left are peers that do not read or do not answer.
+        timeout_graceful_shutdown=CLOSE_S,
     )
     return DrainingServer(config, drain)

@@ -23,6 +23,7 @@ from backscroll.web.writer import PeerGone
 
 logger = logging.getLogger(__name__)
 
+ENDING_S = 1.0
 KEEP = ": keep\n\n"
 HEADERS = [
     (b"content-type", b"text/event-stream"),
@@ -128,15 +129,18 @@ class EventStream:
         delivery = asyncio.ensure_future(self._guarded(deliver))
         leaving = asyncio.ensure_future(_until_gone(receive))
         keeping = asyncio.ensure_future(self._keep_alive())
+        closing = asyncio.ensure_future(self._until_closing(delivery))
+        tasks = [delivery, leaving, keeping, closing]
         try:
-            await asyncio.wait([delivery, leaving, keeping], return_when=asyncio.FIRST_COMPLETED)
-            if delivery.done():
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if delivery.done() or closing.done():
+                await cancel_all([delivery])
                 await self._body(b"", more=False)
         except PeerGone:
             logger.debug("a reader left before the end of its stream")
         finally:
             self._services.worker.connections -= 1
-            await cancel_all([delivery, leaving, keeping])
+            await cancel_all(tasks)
 
     async def _guarded(self, deliver: Callable[[Feeds], Awaitable[None]]) -> None:
         try:
@@ -149,6 +153,11 @@ class EventStream:
             logger.warning("a stream ended: %s", error)
         except Exception:
             logger.exception("a stream failed")
+
+    async def _until_closing(self, delivery: asyncio.Task[None]) -> None:
+        """Return when the worker leaves; a delivery gets a moment for the last events."""
+        await self._services.worker.registry.drained.wait()
+        await asyncio.wait([delivery], timeout=ENDING_S)
 
     async def _keep_alive(self) -> None:
         while True:

@@ -76,7 +76,6 @@ def run_worker(setup: WorkerSetup, listener: socket.socket, on_ready: Callable[[
         setup.max_input_bytes,
         setup.keepalive_s,
         setup.compression,
-        setup.drain_s,
         setup.log_level,
     )
     server = make_server(app, serving, drain)
