@@ -93,6 +93,15 @@ def test_secrets_are_keys_passwords_and_telling_headers() -> None:
     }  # fmt: skip
 
 
+def test_a_key_in_the_query_is_a_secret() -> None:
+    """security-05: gateways that take their key in the URL: it is sent, and never shown."""
+    endpoint = read_endpoint("https://h/v1?api-version=2024-10-21&api-key=KEY%2FPROV-789", ROUTE)
+
+    assert endpoint.url(ROUTE).endswith("?api-version=2024-10-21&api-key=KEY%2FPROV-789")
+    assert set(secrets_of(endpoint, None, None)) == {"KEY/PROV-789", "KEY%2FPROV-789"}
+    assert "PROV-789" not in repr(endpoint)
+
+
 def test_placeholder_keys_are_no_secrets() -> None:
     """A short dummy key of a local server would garble every message."""
     assert secrets_of(read_endpoint("http://h", ROUTE), "none", None) == ()

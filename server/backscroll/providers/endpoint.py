@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from backscroll.kernel.errors import AssemblyError
+
+_TELLING = ("auth", "key", "token", "secret", "cookie", "signature")
 
 MIN_SECRET_CHARS = 8
 """Shorter keys are placeholders of keyless servers; replacing them would garble messages."""
@@ -15,11 +17,11 @@ MIN_SECRET_CHARS = 8
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A base URL without credentials; its repr is safe to show."""
+    """A base URL without credentials and query; its repr is safe to show."""
 
     base: str
     host: str
-    query: str = ""
+    query: str = field(default="", repr=False)
     credentials: str | None = field(default=None, repr=False)
 
     def url(self, path: str) -> str:
@@ -86,6 +88,9 @@ def secrets_of(
     """Return the texts that no message may show."""
     found = [key, endpoint.credentials, (endpoint.credentials or "").partition(":")[2]]
     for name, value in (headers or {}).items():
-        if any(word in name.lower() for word in ("auth", "key", "token", "secret", "cookie")):
+        if any(word in name.lower() for word in _TELLING):
             found += [value, value.removeprefix("Bearer ")]
+    for name, value in parse_qsl(endpoint.query.removeprefix("?")):
+        if any(word in name.lower() for word in _TELLING):
+            found += [value, quote(value, safe="")]
     return tuple(text for text in found if text and len(text) >= MIN_SECRET_CHARS)
