@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 from urllib.parse import quote
 
@@ -38,9 +37,13 @@ class Counted(ExtractiveSummariser):
         return await super().summarise(part)
 
 
-async def keys_of_thread(clients: RedisClients, prefix: str) -> list[bytes]:
-    """Return the names of the keys that there are of the thread."""
-    return [name async for name in clients.read.scan_iter(match=f"{prefix}:{{t}}*")]
+async def age(clients: RedisClients, prefix: str, left_ms: int) -> int:
+    """Let time pass until only this much is left; returns how many keys of the thread live."""
+    names = [name async for name in clients.read.scan_iter(match=f"{prefix}:{{t}}*")]
+    for name in names:
+        assert 0 < await clients.read.pttl(name) <= 10_000
+        await clients.write.pexpire(name, left_ms)
+    return len(names)
 
 
 async def test_an_expired_thread_is_an_empty_one(
@@ -48,15 +51,15 @@ async def test_an_expired_thread_is_an_empty_one(
 ) -> None:
     """memory-01: writes slide the end, then no key is left, and the thread opens without error."""
     agent = Agent(name="a", model=StreamingModel([f"answer {n}" for n in range(4)]))
-    options = WorkerOptions(valkey_url, prefix, thread_ttl_s=1.5)
+    options = WorkerOptions(valkey_url, prefix, thread_ttl_s=10)
     async with open_worker(agent, AgentRules("a"), options) as worker:
         for n in range(1, 4):
             await run(worker, "t", f"r{n}", *(f"q{k}" for k in range(1, n + 1)))
-            await asyncio.sleep(0.7)
+            assert await clients.read.pttl(worker.keys.messages(key())) > 4_000
+            await age(clients, prefix, 4_000)
         assert len((await worker.history.read(key())).live) == 6
-        async with asyncio.timeout(20):
-            while await keys_of_thread(clients, prefix):
-                await worker.history.read(key())
+        await age(clients, prefix, 0)
+        assert await age(clients, prefix, 0) == 0
         assert (await worker.history.read(key())).live == []
         assert await ThreadStore(worker.log).heads() == []
         anew = await run(worker, "t", "r9", "hello again")

@@ -37,4 +37,14 @@ def _agent(name: str, compaction: Compaction) -> Agent:
 
 summarising = _agent("summarising", Compaction(ExtractiveSummariser(), window=4000))
 dropping = _agent("dropping", Compaction(None, window=4000))
+filling = _agent(
+    "filling",
+    Compaction(
+        ExtractiveSummariser(),
+        window=4000,
+        reserve_output=100,
+        micro_ratio=0.97,
+        trigger_ratio=0.97,
+    ),
+)
 failing = _agent("failing", Compaction("own", window=4000))

@@ -97,6 +97,6 @@ def test_a_script_is_short_and_says_what_it_does(name: str) -> None:
     assert text.startswith("-- ")
     commands = set(re.findall(r"redis\.call\('([A-Z]+)'", text))
     assert commands <= set(
-        "DEL EXISTS GET HDEL HGET HGETALL HINCRBY HMGET HSET HSETNX LINDEX LLEN LSET PEXPIRE PTTL "
-        "PUBLISH RPUSH SET TIME UNLINK XADD XREVRANGE ZADD ZREM ZSCORE".split()
+        "DEL EXISTS GET HDEL HGET HGETALL HINCRBY HMGET HSET HSETNX LINDEX LLEN LSET LTRIM PEXPIRE "
+        "PTTL PUBLISH RPUSH SET TIME UNLINK XADD XREVRANGE ZADD ZREM ZSCORE".split()
     )

@@ -9,6 +9,7 @@ from typing import Any
 from ag_ui import core as ag
 
 from backscroll.agent import events as agent
+from backscroll.agui.ids import reasoning_id
 from backscroll.agui.lanes import Lane
 from backscroll.agui.live_run import Activity
 from backscroll.agui.messages import Shown, echo
@@ -16,7 +17,7 @@ from backscroll.agui.options import Timeline
 from backscroll.agui.run_end import RunEnd
 from backscroll.agui.sent import Sent
 from backscroll.agui.snapshot import messages_snapshot
-from backscroll.agui.terminal import Ending, activity_event, ending_events, result_event
+from backscroll.agui.terminal import Ending, activity_event, ending_events, result_event, settled
 from backscroll.agui.wire import event_entry
 from backscroll.kernel.message import Message
 from backscroll.kernel.ports import Ids
@@ -55,12 +56,18 @@ class RunEncoder:
         self._models: dict[str, tuple[str, str]] = {}
         self._usage: dict[tuple[str, str], Usage] = {}
         self._activities: dict[str, Activity] = {}
+        self._last: str | None = None
         self._is_closed = False
 
     @property
     def is_closed(self) -> bool:
         """Say whether the terminal event was made."""
         return self._is_closed
+
+    @property
+    def activities(self) -> list[Activity]:
+        """The activities of the run, as they were last stated."""
+        return list(self._activities.values())
 
     @property
     def usage(self) -> list[dict[str, Any]]:
@@ -84,6 +91,7 @@ class RunEncoder:
         something was superseded; then clients get it as a snapshot.
         """
         run = self._run
+        self._last = echoed[-1].id if echoed else None
         started = ag.RunStartedEvent(
             thread_id=run.thread_id,
             run_id=run.run_id,
@@ -111,7 +119,9 @@ class RunEncoder:
         """State an activity whole, again whenever it changed; nothing at timeline `off`."""
         if self._is_closed or self._timeline == "off":
             return []
-        self._activities[message_id] = Activity(message_id, kind, content)
+        held = self._activities.get(message_id)
+        after = held.after if held is not None else self._last
+        self._activities[message_id] = Activity(message_id, kind, content, after)
         return self._entries([activity_event(message_id, kind, content)])
 
     def custom(self, name: str, value: Any) -> list[NewEntry]:
@@ -140,13 +150,14 @@ class RunEncoder:
         self._note(events)
         ending = Ending(
             end,
-            activities=list(self._activities.values()),
+            activities=self.activities,
             steps=[self._step] if self._step else [],
             usage=self._usage,
         )
         if history is not None:
             ending = self._corrected(ending, history, before)
         events += ending_events(self._run.thread_id, self._run.run_id, ending, self._shown)
+        self._activities = {one.id: one for one in settled(self.activities, end)}
         self._is_closed = True
         return [event_entry(event, self._run.run_id) for event in events]
 
@@ -225,6 +236,7 @@ class RunEncoder:
     def _note(self, events: Iterable[ag.BaseEvent]) -> None:
         """Remember what clients were sent of the replies."""
         for event in events:
+            self._last = _message_of(event) or self._last
             match event:
                 case ag.TextMessageContentEvent() | ag.ReasoningMessageContentEvent():
                     self._sent.text(event.message_id, event.delta)
@@ -232,3 +244,15 @@ class RunEncoder:
                     self._sent.call(event.tool_call_id, event.parent_message_id or "")
                 case ag.ToolCallArgsEvent():
                     self._sent.args(event.tool_call_id, event.delta)
+
+
+def _message_of(event: ag.BaseEvent) -> str | None:
+    """Return the message that an event begins to show."""
+    match event:
+        case ag.TextMessageStartEvent() | ag.ToolCallResultEvent():
+            return event.message_id
+        case ag.ReasoningMessageStartEvent():
+            return event.message_id.removesuffix(reasoning_id(""))
+        case ag.ToolCallStartEvent():
+            return event.parent_message_id
+    return None

@@ -28,9 +28,10 @@ def visible_messages(
     shown = shown or Shown()
     unstored = live.unstored(history) if live else []
     ordered = in_call_order([*history, *unstored])
-    own = [*activities, *(live.activities.values() if live else ())]
+    # A run that has ended since the cut may have its own both ways.
+    own = {a.id: a for a in [*activities, *(live.activities.values() if live else ())]}
     waiting: dict[str | None, list[WireMessage]] = {}
-    for activity in own:
+    for activity in own.values():
         waiting.setdefault(activity.after, []).append(
             ag.ActivityMessage(
                 id=activity.id, activity_type=activity.kind, content=dict(activity.content)

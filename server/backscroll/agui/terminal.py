@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ag_ui import core as ag
@@ -37,17 +37,29 @@ def ending_events(thread_id: str, run_id: str, ending: Ending, shown: Shown) -> 
     events: list[ag.BaseEvent] = [result_event(message, shown) for message in ending.results]
     if ending.snapshot is not None:
         events.append(ending.snapshot)
-    status = "cancelled" if ending.end.status == "cancelled" else "failed"
     events += (
-        activity_event(activity.id, activity.kind, {**activity.content, "status": status})
-        for activity in ending.activities
-        if activity.content.get("status") == "running"
+        activity_event(after.id, after.kind, after.content)
+        for before, after in zip(
+            ending.activities, settled(ending.activities, ending.end), strict=True
+        )
+        if after is not before
     )
     events += (ag.StepFinishedEvent(step_name=name) for name in reversed(ending.steps))
     usage = _usage(ending.usage)
     if ending.end.status == "failed":
         return [*events, _error(ending.end, usage)]
     return [*events, _finished(thread_id, run_id, ending.end, usage)]
+
+
+def settled(activities: Iterable[Activity], end: RunEnd) -> list[Activity]:
+    """Return activities as they are after the end of their run; those that ended stay the same."""
+    status = "cancelled" if end.status == "cancelled" else "failed"
+    return [
+        replace(activity, content={**activity.content, "status": status})
+        if activity.content.get("status") == "running"
+        else activity
+        for activity in activities
+    ]
 
 
 def result_event(message: Message, shown: Shown) -> ag.BaseEvent:

@@ -21,6 +21,7 @@ from backscroll.agui.join import (
     live_prelude,
     opening_pair,
 )
+from backscroll.agui.kept_activities import read_activities
 from backscroll.agui.live_run import LiveRun
 from backscroll.agui.messages import Shown
 from backscroll.agui.options import AgentRules
@@ -113,7 +114,9 @@ class Joiner:
         """Return the two snapshots for a client that is behind."""
         head = await self._log.head(thread)
         cut = Cut(Cursor(head.seq, head.epoch), head.time)
-        visible = Visible(thread.thread_id, tuple(history), shown=self._shown)
+        shown = {message.id or "" for message in history}
+        activities = read_activities(await self._runs.activities(thread), shown)
+        visible = Visible(thread.thread_id, tuple(history), None, activities, self._shown)
         return opening_pair(visible, held, cut, max_frame)
 
     async def _visible(self, thread: ThreadKey, cut: Cut) -> Visible:
@@ -122,7 +125,9 @@ class Joiner:
         history = tuple(m.message for m in stored.live if m.seq <= cut.cursor.seq)
         packed = await self._log.state(thread)
         state: Any = None if packed is None else json.loads(packed)
-        return Visible(thread.thread_id, history, state, shown=self._shown)
+        shown = {message.id or "" for message in history}
+        activities = read_activities(await self._runs.activities(thread), shown)
+        return Visible(thread.thread_id, history, state, activities, self._shown)
 
     async def _live(self, thread: ThreadKey, run_id: str, cut: Cut) -> LiveRun | None:
         info = await self._runs.run_info(thread.owner, run_id)

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from backscroll.agui.closing import close_blocks, close_run
 from backscroll.agui.encode import RunIds
+from backscroll.agui.kept_activities import write_activities
 from backscroll.agui.live_run import LiveRun
 from backscroll.agui.messages import Shown
 from backscroll.agui.run_end import failed_with
+from backscroll.agui.terminal import settled
 from backscroll.conversation.history import heal
 from backscroll.kernel.errors import LeaseLost, ResumeRefused
 from backscroll.kernel.message import Message, Role
@@ -75,7 +77,14 @@ class LostRuns:
                 is_corrected=any(message.tool_calls for message in unstored),
                 shown=self._shown,
             )
-            await self._runs.finish(lease, [*closing, *ending], status="error", error="worker_lost")
+            shown = settled(live.activities.values(), failed_with("worker_lost"))
+            await self._runs.finish(
+                lease,
+                [*closing, *ending],
+                status="error",
+                error="worker_lost",
+                activities=write_activities(shown, history[-1].id if history else None),
+            )
         except LeaseLost:
             logger.info("run %s was ended by another worker", lease.run)
             return

@@ -12,6 +12,7 @@ from backscroll.agent.agent import Agent
 from backscroll.agent.inputs import TurnOptions
 from backscroll.agui.encode import RunEncoder
 from backscroll.agui.input import RunInput
+from backscroll.agui.kept_activities import write_activities
 from backscroll.agui.plan import Plan
 from backscroll.agui.run_end import CANCELLED, RunEnd, end_of, failed, failed_with
 from backscroll.conversation.history import heal
@@ -219,6 +220,8 @@ class Runner:
         before = len(parts.plan.history) + len(parts.plan.store)
         asked = self._asked(history)
         entries = parts.encoder.close(end, history, before)
+        earlier = parts.plan.history
+        kept = write_activities(parts.encoder.activities, earlier[-1].id if earlier else None)
         await _insist(
             lambda: self._runs.finish(
                 self.lease,
@@ -227,6 +230,7 @@ class Runner:
                 error=end.code,
                 details={"calls": parts.recorder.call, "usage": parts.encoder.usage},
                 pause=asked,
+                activities=kept,
             ),
             deadline,
         )

@@ -17,6 +17,7 @@ What belongs to a thread lives as long as it does, unless the table says otherwi
 | `bs:{T}:pause` | hash | see below | `start`, `finish`, `decide`, pause store |
 | `bs:{T}:compaction` | hash | gen, entry, failures, opened, overrides, `pin:<id>` | compaction |
 | `bs:{T}:compaction:lease` | string | who makes a summary; until it expires | compaction store |
+| `bs:{T}:activities` | list | JSON of what ended runs showed beside messages | `finish` |
 | `bs:{T}:bell` | channel | what was appended, which run shall stop | log scripts, `stop` |
 
 Fields of pause: open (the pause as JSON), id, said (messages behind its results), rev (counts
@@ -140,6 +141,10 @@ class Keys:
         """The hash of what a turn waits for, and of every question that was asked."""
         return self._of(thread, "pause")
 
+    def activities(self, thread: ThreadKey) -> str:
+        """The list of the activities of ended runs."""
+        return self._of(thread, "activities")
+
     def bell(self, thread: ThreadKey) -> str:
         """The channel that carries what is appended."""
         return self._of(thread, "bell")
@@ -159,6 +164,7 @@ class Keys:
             self.run,
             self.state,
             self.pause,
+            self.activities,
         )
         return [part(thread) for part in parts]
 

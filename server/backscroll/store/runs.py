@@ -32,7 +32,10 @@ from backscroll.store.thread_log import (
     RunLease,
     ThreadLog,
     new_epoch,
+    pack,
 )
+
+KEPT_ACTIVITIES = 200
 
 _START = Script("start", (*LOG_PARTS, "change_history", "change_pause"))
 _FINISH = Script("finish", (*LOG_PARTS, "change_pause"))
@@ -101,9 +104,11 @@ class RunStore:
         details: Mapping[str, Any] | None = None,  # Any: JSON values
         meta: Mapping[str, str] | None = None,
         pause: PauseChange | None = None,
+        activities: Sequence[bytes] = (),
     ) -> Appended:
         """End a run: its last entries, its record, its pause, the lease given back, in one step.
 
+        `activities` is what it showed beside messages; the newest of a thread are kept.
         Raises LeaseLost, and writes nothing, when the run is another worker's or has ended.
         """
         thread, batch = lease.thread, secrets.token_hex(8)
@@ -117,12 +122,15 @@ class RunStore:
             _text(lease.run),
             pack_end(status, error, details or {}),
             pause.pack() if pause else b"",
+            pack(list(activities)),
+            KEPT_ACTIVITIES,
             *self._log.pack(entries),
         )
+        kept = (self._keys.runs, self._keys.run, self._keys.pause, self._keys.activities)
         answer = await self._log.call(
             _FINISH,
             thread,
-            (self._keys.runs(thread), self._keys.run(thread), self._keys.pause(thread)),
+            [name(thread) for name in kept],
             lambda again: (lease.fence, batch, int(again), *tail),
             fence=lease.fence,
         )
@@ -181,6 +189,11 @@ class RunStore:
             if name.startswith(b"s:")
         ]
         return sorted(found, key=lambda run: run.first)
+
+    async def activities(self, thread: ThreadKey) -> list[bytes]:
+        """Return what the ended runs of a thread showed beside messages, oldest first."""
+        with store_errors("read activities"):
+            return list(await self._clients.read.lrange(self._keys.activities(thread), 0, -1))
 
     async def takeover(self, thread: ThreadKey) -> bytes | None:
         """Return what the active run's start left for a takeover."""
