@@ -65,19 +65,69 @@ def test_inner_fields_never_reach_the_wire() -> None:
         assert word not in text
 
 
+FULL = ModelRequest(
+    (
+        user("a"),
+        user("b"),
+        assistant(None, (tool_call("call_1", "add", {"a": 1}),)).replace(reasoning="R"),
+        tool_result("call_1", "add", "1"),
+        user("c"),
+    ),
+    ("be",),
+    (ADD,),
+    Named("add"),
+    ModelOptions(max_output_tokens=9, seed=1, response_format={"type": "json_object"}),
+)
+PLAIN = ModelProfile(response_format="json_schema")
+
+
 @pytest.mark.parametrize(
-    ("profile", "difference"),
+    ("change", "keys"),
     [
-        ({"null_content": False}, {"content": ""}),
-        ({"call_id_style": "any"}, {}),
-        ({"max_tokens_field": "max_completion_tokens"}, {}),
+        ({"system_role": "developer"}, {"messages.0.role"}),
+        ({"null_content": False}, {"messages.3.content"}),
+        ({"tool_name_field": True}, {"messages.4.name"}),
+        ({"call_id_style": "alnum9"}, {"messages.3.tool_calls.0.id", "messages.4.tool_call_id"}),
+        ({"replay_reasoning": "always"}, {"messages.3.reasoning_content"}),
+        (
+            {"replay_reasoning": "always", "reasoning_field": "reasoning"},
+            {"messages.3.reasoning"},
+        ),
+        ({"max_tokens_field": "max_completion_tokens"}, {"max_tokens", "max_completion_tokens"}),
+        ({"stream_usage": False}, {"stream_options.include_usage"}),
+        ({"response_format": "none"}, {"response_format.type"}),
+        (
+            {"json_object": False},
+            {
+                "response_format.type",
+                "response_format.json_schema.name",
+                "response_format.json_schema.schema.type",
+            },
+        ),
+        (
+            {"tool_choice": "words"},
+            {"tool_choice", "tool_choice.type", "tool_choice.function.name"},
+        ),
+        ({"tool_choice": "none"}, {"tool_choice.type", "tool_choice.function.name"}),
+        ({"strict_tools": True}, {"tools.0.function.strict"}),
+        ({"option_names": {"seed": "random_seed"}}, {"seed", "random_seed"}),
+        ({"option_names": {"seed": None}}, {"seed"}),
     ],
 )
-def test_a_profile_changes_its_field_only(profile: dict[str, Any], difference: Any) -> None:
-    """OAI11: a message under another profile differs in the one field."""
-    message = assistant(None, (tool_call("c1", "x"),))
+def test_a_profile_changes_exactly_its_field(change: dict[str, Any], keys: set[str]) -> None:
+    """OAI11: a body under a changed profile differs in the named places and nowhere else."""
+    before = places(build_request(FULL, PLAIN, CONFIG, True))
+    after = places(build_request(FULL, replace(PLAIN, **change), CONFIG, True))
 
-    assert sent(message, **profile)[0] == {**sent(message)[0], **difference}
+    assert {key for key, _ in before.items() ^ after.items()} == keys
+
+
+def places(value: Any, path: str = "") -> dict[str, Any]:
+    """Return each plain value of a body by its path."""
+    if not isinstance(value, dict | list):
+        return {path.lstrip("."): value}
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    return {k: v for key, item in items for k, v in places(item, f"{path}.{key}").items()}
 
 
 def test_settings_have_one_order() -> None:

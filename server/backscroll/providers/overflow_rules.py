@@ -144,7 +144,11 @@ OVERFLOW = _all(
     ),
     ("decoder_prompt", r"prompt \(length <used>\) is longer than the maximum model length of "
                        r"<limit>"),
-    ("input_configured", r"input tokens exceed the configured limit of <limit>"),
+    (
+        "input_configured",
+        r"input tokens exceed the configured limit of <limit>( tokens\. your messages resulted in "
+        r"<used>)?",
+    ),
     ("input_window", r"exceeds? the (model's )?(maximum )?context (window|length|size)"),
     ("prompt_count", r"prompt token count of <used> exceeds the limit of <limit>"),
     ("prompt_maximum", r"prompt is too long: <used> tokens > <limit> maximum"),
