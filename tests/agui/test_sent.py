@@ -68,3 +68,18 @@ def test_texts_are_known_by_id_or_by_their_words() -> None:
 def test_reasoning_is_named_apart() -> None:
     """The ids of reasoning, and only those."""
     assert sent().reasoning_ids() == ["m.r"]
+
+
+def test_what_was_sent_and_is_not_stored() -> None:
+    """Texts with their reasoning, marked incomplete; what is stored under its id is left out."""
+    sent = Sent()
+    sent.text("a", "stored")
+    sent.text("b.r", "I think ")
+    sent.text("b", "half ")
+    sent.text("b", "of it")
+    sent.call("c1", "b")
+
+    [found] = sent.unstored([assistant("stored", id="a")])
+
+    assert (found.id, found.text, found.reasoning) == ("b", "half of it", "I think ")
+    assert found.incomplete and found.tool_calls == ()

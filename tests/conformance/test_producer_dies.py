@@ -18,6 +18,7 @@ from backscroll.runs.run_memory import RunMemory
 from deadlines import scaled
 from played_model import Streamed
 from served import read_run, request, served
+from told import stored
 from working import agent_of, events
 
 Patch = pytest.MonkeyPatch
@@ -74,7 +75,7 @@ async def test_a_fault_behind_the_last_chunk(
 
 
 async def test_a_task_that_is_cancelled(valkey_url: str, prefix: str) -> None:
-    """protocol-05 b: the run's task is cancelled in mid-text; RUN_ERROR comes within 5 s."""
+    """protocol-05 b: cancelled in mid-text: RUN_ERROR within 5 s, the text is kept incomplete."""
     script = Streamed([Text("half of it "), asyncio.Event()])
     async with served(agent_of(script, "whole"), valkey_url, prefix) as server:
         async with server.socket() as socket:
@@ -89,9 +90,15 @@ async def test_a_task_that_is_cancelled(valkey_url: str, prefix: str) -> None:
             after = await within_5_s(socket, request("t", "r2", "go", "again"))
 
         assert_valid(await events(server.worker))
+        kept = [m for m in await stored(server) if m["role"] == "assistant"]
     types = [event["type"] for event in found]
     assert types.index("TEXT_MESSAGE_END") > types.index("TEXT_MESSAGE_CONTENT")
     assert (types.count("RUN_ERROR"), found[-1]["code"]) == (1, "internal_error")
+    assert [(m["content"], m.get("incomplete", False)) for m in kept] == [
+        ("half of it ", True),
+        ("whole", False),
+    ]
+    assert "MESSAGES_SNAPSHOT" not in types
     assert after[-1]["outcome"] == {"type": "success"}
 
 

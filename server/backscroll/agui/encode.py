@@ -136,6 +136,10 @@ class RunEncoder:
             key = (provider, model)
             self._usage[key] = self._usage.get(key, Usage()) + usage
 
+    def unstored(self, history: Sequence[Message]) -> list[Message]:
+        """Return what clients were sent of replies that the history does not have."""
+        return self._sent.unstored(history)
+
     def close(
         self, end: RunEnd, history: Sequence[Message] | None = None, before: int = 0
     ) -> list[NewEntry]:

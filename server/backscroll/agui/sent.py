@@ -51,6 +51,25 @@ class Sent:
             if message.role is Role.TOOL and message.tool_call_id not in self._results
         ]
 
+    def unstored(self, stored: Sequence[Message]) -> list[Message]:
+        """Return the texts that were sent of messages that are not stored, marked incomplete.
+
+        Calls are left out: nobody runs one that never came to be stored.
+        """
+        known = {message.id for message in stored}
+        texts = {name: "".join(pieces) for name, pieces in self._texts.items()}
+        return [
+            Message(
+                Role.ASSISTANT,
+                text,
+                name,
+                reasoning=texts.get(reasoning_id(name)),
+                incomplete=True,
+            )
+            for name, text in texts.items()
+            if name not in known and not name.endswith(reasoning_id(""))
+        ]
+
     def is_stored(self, stored: Sequence[Message], reasoning: bool) -> bool:
         """Say whether the run's stored messages are what clients were sent."""
         texts: dict[str, str] = {}

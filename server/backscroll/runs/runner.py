@@ -70,6 +70,7 @@ class Runner:
         self.lease, self.cancel = parts.lease, CancelToken()
         self._parts, self._runs, self._times = parts, runs, times
         self._is_lost = False
+        self._is_torn = False  # the turn ended without a chance to store what it had said
         # A run that only adds to what is waited for leaves the calls alone, however it ends.
         self._is_paused = bool(parts.plan.pending or parts.plan.questions)
         self._waits: Pause | None = None
@@ -187,6 +188,7 @@ class Runner:
         """Return how the run ends; one that was asked to stop ends cancelled, whatever failed."""
         reason = self.cancel.reason
         error = BackscrollError() if turn.cancelled() else turn.exception()
+        self._is_torn = error is not None
         if isinstance(error, LeaseLost):
             raise error
         if error is not None and not turn.cancelled():
@@ -236,12 +238,14 @@ class Runner:
         )
 
     async def _complete_history(self) -> list[Message]:
-        """Return the history; what a broken turn left without a result is given one first."""
+        """Return the history, with what a broken turn had said, and results for its calls."""
         memory, thread_id = self._parts.memory, self.lease.thread.thread_id
         history = await memory.get(thread_id)
         if self._is_paused:
             return history
-        missing = [*heal(history, self._parts.agent.texts.interrupted), *self._unsaid(history)]
+        said = self._parts.encoder.unstored(history) if self._is_torn else []
+        results = heal(history, self._parts.agent.texts.interrupted)
+        missing = [*results, *said, *self._unsaid(history)]
         return history + await memory.add(thread_id, missing) if missing else history
 
     def _asked(self, history: list[Message]) -> PauseChange | None:
