@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -14,7 +15,7 @@ import httpx
 import psutil
 import pytest
 from deadlines import wait_until
-from processes import PROGRAMS, ServerProcess, child_env
+from processes import PROGRAMS, ServerProcess, child_env, free_port
 
 
 @pytest.fixture
@@ -128,6 +129,35 @@ def test_model_without_a_key(tmp_path: Path) -> None:
     said = refused("served_agent", "--port", "0", "--data-dir", str(tmp_path), **env)
 
     assert "OPENAI_API_KEY" in said
+
+
+AWAY = """
+from contextlib import asynccontextmanager
+from backscroll import Agent, mcp_tools
+
+@asynccontextmanager
+async def agent():
+    async with mcp_tools({where}) as tools:
+        yield Agent(name="a", model="demo", tools=tools)
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("where", ["url={url!r}", "command=['/nowhere/clock']"])
+def test_mcp_server_that_is_away(tmp_path: Path, where: str, workers: str) -> None:
+    """One sentence of each worker names the server and why it cannot be reached."""
+    address = f"http://127.0.0.1:{free_port()}/mcp"
+    source = AWAY.format(where=where.format(url=address))
+    (tmp_path / "away.py").write_text(source, encoding="utf-8")
+    options = ("--port", "0", "--data-dir", str(tmp_path / "data"), "--workers", workers)
+
+    said = refused("away", *options, PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+
+    lines = [line for line in said.splitlines() if line.startswith("Error: ")]
+    name = address if "url" in where else "/nowhere/clock"
+    assert len(lines) == int(workers)
+    assert all(f"the MCP server {name} cannot be reached: " in line for line in lines)
+    assert len(said.splitlines()) == (1 if workers == "1" else 3)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "example.com"])

@@ -13,7 +13,7 @@ _HOMES: dict[str, str] = {
     for home, names in {
         "agent.agent": "Agent",
         "agent.answers": "Approve GiveUp Reject Reply",
-        "agent.batch": "run_tools",
+        "agent.run_tools": "run_tools",
         "agent.events": "tee",
         "agent.executors": "ConcurrentExecutor PoolExecutor SequentialExecutor",
         "agent.gate": "Answer AskFirst Proceed Refuse",

@@ -96,7 +96,7 @@ def worker(listen_fd: int, ready_fd: int, parent: int) -> None:
     _log_to_stderr(settings.log_level)
     agent = _load(settings.agent)
     listener = socket.socket(fileno=listen_fd)
-    run_worker(_setup(settings, agent, settings.redis_url), listener, lambda: _tell(ready_fd))
+    _run(_setup(settings, agent, settings.redis_url), listener, lambda: _tell(ready_fd))
 
 
 def _serve(settings: Settings, agent: Source, listener: socket.socket, url: str) -> int:
@@ -104,10 +104,17 @@ def _serve(settings: Settings, agent: Source, listener: socket.socket, url: str)
     port = listener.getsockname()[1]
     announce = _announcer(settings.host, port, settings.workers)
     if settings.workers == 1:
-        run_worker(_setup(settings, agent, url), listener, announce)
+        _run(_setup(settings, agent, url), listener, announce)
         return 0
     environment = _environment(settings, redis_url=url, port=port)
     return Workers(settings.workers, listener, environment, announce, settings.drain_s).run()
+
+
+def _run(setup: WorkerSetup, listener: socket.socket, on_ready: Callable[[], None]) -> None:
+    try:
+        run_worker(setup, listener, on_ready)
+    except BackscrollError as error:
+        raise click.ClickException(str(error)) from error
 
 
 async def _verify(url: str, prefix: str, name: str) -> int:

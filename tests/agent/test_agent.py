@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -97,6 +98,53 @@ async def test_inline_tools_are_checked_against_all() -> None:
         await agent.invoke("hi", tags={"a"}, tool_choice=Named("touch"))
 
     assert model_of(agent).requests == []
+
+
+async def test_a_sensitive_inline_tool_asks() -> None:
+    """TOOL8: it pauses like a declared one, and runs once it is approved."""
+    ran: list[int] = []
+
+    @tool(sensitive=True)
+    async def pay(amount: int) -> str:
+        """Pay."""
+        ran.append(amount)
+        return "paid"
+
+    agent = agent_of(calls(call("pay", {"amount": 3})), "ok")
+    paused = await agent.invoke("hi", conversation_id="t", tools=[pay])
+    ran_before = list(ran)
+    answers = {item.id: Approve() for item in paused.pause.items}
+    result = await agent.resume(answers, conversation_id="t", pause=paused.pause, tools=[pay])
+
+    assert (paused.status, ran_before) == ("paused", [])
+    assert (result.status, ran) == ("completed", [3])
+
+
+@pytest.mark.parametrize("is_serial", [True, False])
+async def test_a_serial_inline_tool_makes_its_batch_serial(is_serial: bool) -> None:
+    """TOOL8: no call of the batch overlaps another; without it they do."""
+    trace: list[str] = []
+
+    async def step(name: str) -> str:
+        trace.append(f"{name}-start")
+        await asyncio.sleep(0)
+        trace.append(f"{name}-end")
+        return name
+
+    @tool
+    async def a() -> str:
+        """A."""
+        return await step("a")
+
+    @tool(serial=is_serial)
+    async def b() -> str:
+        """B."""
+        return await step("b")
+
+    agent = agent_of(calls(call("a"), call("b")), "ok", tools=[a])
+    await agent.invoke("hi", tools=[b])
+
+    assert (trace == ["a-start", "a-end", "b-start", "b-end"]) is is_serial
 
 
 async def test_unsupported_input() -> None:

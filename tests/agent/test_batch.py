@@ -10,22 +10,20 @@ from typing import Any
 
 import pytest
 from agent.agents import Events, QuickClock
-from backscroll.agent.batch import Batch, Tooling, execute_batch, execute_runs, run_tools
+from backscroll.agent.batch import Batch, Tooling, execute_batch, execute_runs
 from backscroll.agent.events import Reported, ToolFinished, ToolStarted
 from backscroll.agent.executors import ConcurrentExecutor, PoolExecutor, SequentialExecutor
 from backscroll.agent.reporter import Reporter
 from backscroll.agent.tool_run import ToolRun
-from backscroll.conversation.memory import InMemoryChatMemory
-from backscroll.filters.memory import MemoryFilter
 from backscroll.kernel.client import ChatClient
 from backscroll.kernel.errors import LeaseLost, SinkError, ToolError
 from backscroll.kernel.filter import Filter
-from backscroll.kernel.message import ToolCall, user
+from backscroll.kernel.message import ToolCall
 from backscroll.kernel.ports import CancelToken, SystemClock
-from backscroll.kernel.request import ChatRequest, ToolResponse
+from backscroll.kernel.request import ToolResponse
 from backscroll.kernel.tool import Slot, Tool, ToolContext, ToolResult, ToolRetry, ToolSet, tool
 from deadlines import scaled
-from played_model import PlayedModel, call, calls
+from played_model import call
 
 SCOPE: Any = {"agent": "a", "conversation_id": "t", "turn_id": "turn", "run_id": None}
 VAR: contextvars.ContextVar[str] = contextvars.ContextVar("VAR", default="unset")
@@ -325,39 +323,6 @@ async def test_a_filter_that_answers_nonsense() -> None:
 
     assert contents(batch)[0] == "7"
     assert str(contents(batch)[1]).startswith("error: the result is unreadable")
-
-
-async def test_a_hand_written_loop() -> None:
-    """RUN13: with a memory filter in the client, run_tools leaves a complete transcript."""
-    trace: list[str] = []
-    a, b = pair_of_tools(trace)
-    memory = InMemoryChatMemory()
-    model = PlayedModel([calls(call("a"), call("b")), "done"])
-    client = ChatClient(model, [a, b], [MemoryFilter(memory)])
-    context = {"conversation_id": "t"}
-
-    reply = await client.chat(ChatRequest((user("hi"),), context=context))
-    batch = await run_tools(client, reply.tool_calls, context)
-    await client.chat(ChatRequest(batch.messages, context=batch.context))
-
-    roles = [str(message.role) for message in await memory.get("t")]
-    assert roles == ["user", "assistant", "tool", "tool", "assistant"]
-    assert trace == ["a-start", "a-end", "b-start", "b-end"]
-
-
-async def test_run_tools_uses_the_clients_executor() -> None:
-    """Plain functions of a hand-written loop run on the client's executor, which stays open."""
-
-    @tool
-    def look() -> str:
-        """Look."""
-        return threading.current_thread().name
-
-    client = ChatClient(tools=[look], executor=SequentialExecutor())
-
-    for _ in range(2):
-        batch = await run_tools(client, [call("look")], {})
-        assert str(contents(batch)[0]).startswith("tool-")
 
 
 async def test_two_of_three_fail() -> None:

@@ -126,6 +126,7 @@ async def test_servers_and_tools_that_are_not_there() -> None:
 async def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the extra a sentence says what to install."""
     monkeypatch.setitem(sys.modules, "mcp", None)
+    monkeypatch.delitem(sys.modules, "backscroll.agent.mcp_address", raising=False)
     monkeypatch.delitem(sys.modules, "backscroll.agent.mcp_link", raising=False)
 
     with pytest.raises(BackscrollError, match="MCP tools need the extra `mcp`"):

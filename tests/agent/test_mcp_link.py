@@ -7,7 +7,8 @@ import sys
 from typing import Any
 
 import pytest
-from backscroll.agent.mcp_link import Endpoint, McpLink, Program
+from backscroll.agent.mcp_address import Endpoint, Program
+from backscroll.agent.mcp_link import McpLink
 from backscroll.kernel.errors import ToolError
 from mcp_servers import PROGRAM, McpProcess, old_server
 

@@ -41,6 +41,22 @@ def test_a_circle_says_how_far_back(rounds: list[str]) -> None:
         assert found == 4
 
 
+@given(st.lists(st.sampled_from("ABC"), max_size=12), st.integers(1, 6), st.integers(1, 4))
+def test_circles_as_they_are_defined(rounds: list[str], recent: int, distinct: int) -> None:
+    """DL1, DL2: few different rounds lately, or the last p rounds twice; checked by hand."""
+    window = 10
+    few = len(rounds) >= recent and len({*rounds[len(rounds) - recent :]}) <= distinct
+    doubled = [
+        p
+        for p in range(distinct + 1, window // 2 + 1)
+        if len(rounds) >= 2 * p and all(rounds[-1 - n] == rounds[-1 - n - p] for n in range(p))
+    ]
+
+    found = circle(rounds, recent, distinct, window)
+
+    assert found == (recent if few else 2 * doubled[0] if doubled else None)
+
+
 def test_fingerprints() -> None:
     """DL5: neither the order of calls nor that of arguments counts; results do, if compared."""
     one = ToolRecord("look", "look", {"a": 1, "b": 2}, "x", "ok")

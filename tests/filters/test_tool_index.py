@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
+
 import pytest
 from backscroll.filters.tool_index import KeywordIndex, RegexIndex
 from backscroll.kernel.tool import ToolSpec
@@ -76,6 +79,35 @@ def test_any_query(tools: dict[str, str], query: str) -> None:
     assert len(set(found)) == len(found)
     assert set(found) <= set(tools)
     assert index(dict(reversed(tools.items()))).search(query, 3) == found
+
+
+WORDS = ["red", "blue", "green", "black"]
+CATALOG = st.dictionaries(
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=2, unique=True).map("_".join),
+    st.lists(st.sampled_from(WORDS), max_size=3).map(" ".join),
+    min_size=1,
+)
+
+
+@given(CATALOG, st.lists(st.sampled_from([*WORDS, "plum"]), min_size=1, max_size=3, unique=True))
+def test_scores_as_they_are_defined(tools: dict[str, str], asked: list[str]) -> None:
+    """TS3: rare words count more, twice in a name; words all tools share count only alone."""
+    has = {name: ({*name.split("_")}, {*text.split()}) for name, text in tools.items()}
+    used = {w: sum(w in a | b for a, b in has.values()) for w in asked}
+    idf = {w: math.log((len(tools) + 1) / (n + 1)) for w, n in used.items() if n}
+    if not any(idf.values()):
+        idf = dict.fromkeys(idf, 1.0)
+    score = {
+        name: sum(idf[w] * (2 * (w in in_name) + (w in in_text)) for w in idf)
+        for name, (in_name, in_text) in has.items()
+    }
+
+    found = index(tools).search(" ".join(asked), 99)
+
+    assert set(found) == {name for name, value in score.items() if value > 0}
+    for before, after in pairwise(found):
+        assert score[before] > score[after] - 1e-9
+        assert score[before] > score[after] + 1e-9 or before < after
 
 
 def test_patterns_of_names() -> None:

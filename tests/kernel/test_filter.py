@@ -16,6 +16,8 @@ from backscroll.kernel.filter import (
 )
 from backscroll.kernel.message import Role, assistant, user
 from backscroll.kernel.request import ChatRequest, ChatResponse
+from hypothesis import given
+from hypothesis import strategies as st
 
 REQUEST = ChatRequest((user("x"),))
 
@@ -46,6 +48,50 @@ async def test_the_first_registered_is_the_outermost() -> None:
     await chain(REQUEST)
 
     assert trace == ["A-before", "B-before", "terminal", "B-after", "A-after"]
+
+
+@given(st.lists(st.sampled_from(["pass", "answer", "twice", "raise"]), max_size=6))
+async def test_any_chain_is_an_onion(kinds: list[str]) -> None:
+    """FIL1, FIL3: what runs is what a plain nesting of the hooks would run, in that order."""
+    trace: list[str] = []
+
+    def hook(name: str, kind: str) -> Any:
+        async def around(request: Any, chain: Any) -> list[str]:
+            trace.append(f"{name}(")
+            if kind == "answer":
+                return [name]
+            if kind == "raise":
+                raise ValueError(name)
+            inner: list[str] = await chain(request)
+            if kind == "twice":
+                inner = await chain(request)
+            trace.append(f"){name}")
+            return [name, *inner]
+
+        return around
+
+    async def terminal(request: Any) -> list[str]:
+        trace.append("terminal")
+        return ["end"]
+
+    def expected(at: int) -> tuple[list[str], list[str] | None]:
+        if at == len(kinds):
+            return ["terminal"], ["end"]
+        name, kind = str(at), kinds[at]
+        if kind in ("answer", "raise"):
+            return [f"{name}("], [name] if kind == "answer" else None
+        steps, value = expected(at + 1)
+        if value is None:
+            return [f"{name}(", *steps], None
+        return [f"{name}(", *steps * (1 + (kind == "twice")), f"){name}"], [name, *value]
+
+    chain = build_chain([hook(str(n), kind) for n, kind in enumerate(kinds)], terminal)
+    try:
+        found = await chain(REQUEST)
+    except ValueError:
+        found = None
+
+    assert (trace, found) == expected(0)
 
 
 def test_no_filter_is_the_terminal_itself() -> None:

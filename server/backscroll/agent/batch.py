@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -11,20 +11,17 @@ from typing import Any
 
 from backscroll.agent.context import apply_writes
 from backscroll.agent.events import ToolFinished, ToolStarted
-from backscroll.agent.executors import SequentialExecutor
 from backscroll.agent.reporter import Reporter
 from backscroll.agent.tool_run import ToolRun, readable
 from backscroll.agent.unrunnable import unrunnable
 from backscroll.kernel.client import ChatClient, Job, ToolExecutor, failed
+from backscroll.kernel.deadline import GRACE_S
 from backscroll.kernel.errors import Never, SinkError, ToolFailure, classify_failure
 from backscroll.kernel.message import Message, ToolCall
 from backscroll.kernel.ports import CancelToken
 from backscroll.kernel.request import Note, ToolResponse
 from backscroll.kernel.tool import Slot, Tool, ToolSet
 from backscroll.kernel.turn import ToolRecord
-
-GRACE_S = 2.0
-"""How long running coroutines may clean up after a cancel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,35 +114,6 @@ async def execute_runs(
         tuple(run.record for run in runs if run.is_held),
         broken,
     )
-
-
-async def run_tools(
-    client: ChatClient, calls: Sequence[ToolCall], context: Mapping[str, Any]
-) -> Batch:
-    """Run calls for a hand-written loop: no gate, always in order."""
-    executor = client.executor or SequentialExecutor()
-    try:
-        tooling = Tooling(client, client.tools, _InOrder(executor))
-        return await execute_batch(tooling, calls, context)
-    finally:
-        if client.executor is None:
-            await executor.aclose()
-
-
-class _InOrder:
-    """An executor that runs every batch in order."""
-
-    def __init__(self, inner: ToolExecutor) -> None:
-        self._inner, self.timeout_s = inner, inner.timeout_s
-
-    async def run(self, jobs: Sequence[Job], *, serial: bool) -> list[ToolResponse]:
-        return await self._inner.run(jobs, serial=True)
-
-    async def call(self, function: Callable[[], Any]) -> Any:
-        return await self._inner.call(function)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from backscroll.kernel.tool import Tool, ToolContext, ToolResult
 if TYPE_CHECKING:
     from mcp.types import Tool as McpTool
 
-    from backscroll.agent.mcp_link import Address, McpLink
+    from backscroll.agent.mcp_address import Address
+    from backscroll.agent.mcp_link import McpLink
 
 TIMEOUT_S = 60.0
 CONNECT_TIMEOUT_S = 30.0
@@ -70,7 +71,7 @@ def _address(
     if not connect_timeout_s > 0:
         raise _invalid("connect_timeout_s", "a positive number")
     try:
-        from backscroll.agent.mcp_link import Endpoint, Program
+        from backscroll.agent.mcp_address import Endpoint, Program
     except ModuleNotFoundError as error:
         message = f"MCP tools need the extra `mcp` (pip install 'backscroll[mcp]'): {error}"
         raise BackscrollError(message) from error

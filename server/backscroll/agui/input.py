@@ -22,9 +22,10 @@ from backscroll.agui.strip import Stripped, strip_request
 from backscroll.kernel.canon import canonical_json, parse_json
 from backscroll.kernel.content import content_to_json
 from backscroll.kernel.errors import AssemblyError
+from backscroll.kernel.json_schema import schema_validator
 from backscroll.kernel.message import Message, Role
 from backscroll.kernel.request import Note
-from backscroll.kernel.tool import ToolSpec, schema_validator
+from backscroll.kernel.tool import ToolSpec
 
 _NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
 _VERSION = re.compile(r"1\.\d+")

@@ -15,7 +15,7 @@ from pydantic.errors import PydanticUserError
 
 from backscroll.kernel.canon import parse_json
 from backscroll.kernel.errors import AssemblyError
-from backscroll.kernel.tool import schema_validator
+from backscroll.kernel.json_schema import schema_validator
 from backscroll.kernel.tool_schema import json_path
 
 _FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```\Z", re.DOTALL)

@@ -52,7 +52,8 @@ class KeywordIndex:
         if not any(weights.values()):
             # Words that all tools share tell nothing apart, but they are all there is.
             weights = dict.fromkeys(weights, 1.0)
-        scores = {name: self._score(name, asked, weights) for name in self._tools}
+        # Rounded, because sums of the same weights in another order are equal only nearly.
+        scores = {name: round(self._score(name, asked, weights), 9) for name in self._tools}
         ranked = sorted((-score, name) for name, score in scores.items() if score > 0)
         return [name for _, name in ranked[:limit]]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import inspect
 import random as random_module
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from backscroll.kernel.chat_terminal import ChatTerminal
 from backscroll.kernel.content import is_parts
+from backscroll.kernel.deadline import TimedOut, within
 from backscroll.kernel.errors import (
     ClientError,
     Never,
@@ -177,8 +178,8 @@ class ToolTerminal:
         try:
             value = await self._body(request, values, timeout_s)
             return response_of(value, request.texts)
-        except _TimedOut:
-            return await self._timed_out(request, timeout_s)
+        except TimedOut as error:
+            return await self._timed_out(request, timeout_s, error.heeded)
         except Never.CONTAINED:
             raise
         except asyncio.CancelledError as error:
@@ -204,9 +205,9 @@ class ToolTerminal:
             cancel=request.cancel,
         )
         if self.tool.is_async:
-            return await _within(timeout_s, body(values, context))
+            return await within(timeout_s, body(values, context))
         value = await self._in_thread(lambda: body(values, context), timeout_s)
-        return await _within(timeout_s, value) if inspect.isawaitable(value) else value
+        return await within(timeout_s, value) if inspect.isawaitable(value) else value
 
     async def _in_thread(self, function: Callable[[], Any], timeout_s: float | None) -> Any:
         """Run a plain function; the wait for a thread is bounded by the same time, separately."""
@@ -221,9 +222,10 @@ class ToolTerminal:
             loop.call_soon_threadsafe(begin)
             try:
                 return function()
-            except SystemExit as error:
-                # A task that ends with it would take the event loop along.
-                raise ToolError(str(error) or "SystemExit") from error
+            except (SystemExit, GeneratorExit) as error:
+                # A task that ends with the one would take the event loop along, and the other would
+                # look as if our own coroutine was closed.
+                raise ToolError(str(error) or type(error).__name__) from error
 
         call = self.executor.call if self.executor is not None else asyncio.to_thread
         task = asyncio.ensure_future(call(run))
@@ -233,32 +235,20 @@ class ToolTerminal:
             )
             if not task.done() and not began.done():
                 raise ToolError(f"no thread was free within {timeout_s:g} s", "environment")
-            return await _within(timeout_s, task)
+            return await within(timeout_s, task)
         finally:
             began.cancel()
             task.cancel()
 
-    async def _timed_out(self, request: ToolRequest, timeout_s: float | None) -> ToolResponse:
+    async def _timed_out(
+        self, request: ToolRequest, timeout_s: float | None, heeded: bool
+    ) -> ToolResponse:
         name = self.tool.name
         text = request.texts.tool_timeout.format(name=name, seconds=f"{timeout_s:g}")
-        if not self.tool.is_async:
-            await request.report(Note("tool_abandoned", f"{name}: its thread goes on"))
+        if not (self.tool.is_async and heeded):
+            rest = "it does not heed the cancel" if self.tool.is_async else "its thread goes on"
+            await request.report(Note("tool_abandoned", f"{name}: {rest}"))
         return ToolResponse(text, error=ToolFailure("transient", text), outcome="error")
-
-
-class _TimedOut(Exception):
-    """The body took longer than it may; timeouts of its own making are something else."""
-
-
-async def _within(timeout_s: float | None, work: Awaitable[T]) -> T:
-    clock = asyncio.timeout(timeout_s)
-    try:
-        async with clock:
-            return await work
-    except TimeoutError as error:
-        if clock.expired():
-            raise _TimedOut from error
-        raise
 
 
 def response_of(value: Any, texts: Texts) -> ToolResponse:

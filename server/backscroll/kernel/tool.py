@@ -9,14 +9,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, overload
 
-import jsonschema
-from jsonschema.exceptions import SchemaError, best_match
-from jsonschema.protocols import Validator
-from jsonschema.validators import validator_for
-
 from backscroll.kernel.errors import AssemblyError
+from backscroll.kernel.json_schema import check_schema, schema_validator
 from backscroll.kernel.ports import CancelToken
-from backscroll.kernel.tool_schema import Problem, invalid, json_path, read_signature
+from backscroll.kernel.tool_schema import Problem, invalid, read_signature
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -142,7 +138,7 @@ class Tool:
         validator = schema_validator(schema, name)
         info = _info(name, description, dict(schema), **options)
         is_async = inspect.iscoroutinefunction(handler)
-        return cls(info, lambda args: _check_schema(validator, args), handler, is_async)
+        return cls(info, lambda args: check_schema(validator, args), handler, is_async)
 
 
 @overload
@@ -225,22 +221,6 @@ class ToolSet(Sequence[Tool]):
         )
 
 
-def schema_validator(schema: Mapping[str, Any], where: str) -> Validator:
-    """Return a validator of the schema's own draft; raises `invalid_schema` when it has a fault."""
-    if not isinstance(schema, Mapping):
-        raise AssemblyError("invalid_schema", f"{where}: a schema is an object", where)
-    draft = validator_for(dict(schema), default=jsonschema.Draft202012Validator)
-    try:
-        draft.check_schema(dict(schema))
-    except SchemaError as error:
-        raise AssemblyError("invalid_schema", f"{where}: {error.message}", where) from error
-    for ref in _references(schema):
-        if not ref.startswith("#"):
-            message = f"{where}: reference {ref!r} would need the network"
-            raise AssemblyError("invalid_schema", message, where)
-    return draft(dict(schema))
-
-
 def _from_function(function: Callable[..., Any], **options: Any) -> Tool:
     name = options.pop("name", None) or getattr(function, "__name__", type(function).__name__)
     signature = read_signature(function, name, ToolContext)
@@ -302,27 +282,3 @@ def _valid_retry(policy: object) -> bool:
 
 def _positive(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
-
-
-def _check_schema(validator: Validator, args: Mapping[str, Any]) -> dict[str, Any] | Problem:
-    value = dict(args)
-    error = best_match(validator.iter_errors(value))
-    if error is not None:
-        return Problem(json_path(tuple(error.absolute_path)) or "arguments", error.message)
-    schema = validator.schema if isinstance(validator.schema, Mapping) else {}
-    for name, member in schema.get("properties", {}).items():
-        if isinstance(member, Mapping) and "default" in member:
-            value.setdefault(name, member["default"])
-    return value
-
-
-def _references(value: Any) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            if key in ("$ref", "$dynamicRef") and isinstance(item, str):
-                yield item
-            else:
-                yield from _references(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _references(item)

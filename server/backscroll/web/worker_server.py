@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from backscroll.agent.agent import Agent
@@ -55,7 +54,16 @@ class WorkerSetup:
 
 
 def run_worker(setup: WorkerSetup, listener: socket.socket, on_ready: Callable[[], None]) -> None:
-    """Serve on a listening socket until a signal; `on_ready` is called once requests are taken."""
+    """Serve on a listening socket until a signal; `on_ready` is called once requests are taken.
+
+    What keeps the agent from being opened is raised as it is.
+    """
+    with asyncio.Runner(loop_factory=_loop()) as runner:
+        runner.run(_serve(setup, listener, on_ready))
+
+
+async def _serve(setup: WorkerSetup, listener: socket.socket, on_ready: Callable[[], None]) -> None:
+    """Open the agent, which may bring servers and files of its own, and serve a worker with it."""
     workers: list[Worker] = []
 
     def ready(worker: Worker) -> None:
@@ -66,30 +74,15 @@ def run_worker(setup: WorkerSetup, listener: socket.socket, on_ready: Callable[[
         for worker in workers:
             await worker.registry.drain(setup.drain_s)
 
-    app = build_app(
-        lambda: _worker(setup),
-        _limits(setup),
-        OriginRules(frozenset(setup.allowed_hosts), frozenset(setup.allowed_origins)),
-        ready,
-    )
-    serving = ServingOptions(
-        setup.max_input_bytes,
-        setup.keepalive_s,
-        setup.compression,
-        setup.log_level,
-    )
-    server = make_server(app, serving, drain)
-    with asyncio.Runner(loop_factory=_loop()) as runner:
-        runner.run(server.serve(sockets=[listener]))
-
-
-@asynccontextmanager
-async def _worker(setup: WorkerSetup) -> AsyncIterator[Worker]:
-    """Open the agent, which may bring servers and files of its own, and the worker around it."""
     async with opened(setup.agent) as agent:
-        rules = _agent_rules(setup, agent)
-        async with open_worker(agent, rules, _worker_options(setup)) as worker:
-            yield worker
+        rules, options = _agent_rules(setup, agent), _worker_options(setup)
+        app = build_app(
+            lambda: open_worker(agent, rules, options),
+            _limits(setup),
+            OriginRules(frozenset(setup.allowed_hosts), frozenset(setup.allowed_origins)),
+            ready,
+        )
+        await make_server(app, _serving_options(setup), drain).serve(sockets=[listener])
 
 
 def _loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -99,6 +92,15 @@ def _loop() -> Callable[[], asyncio.AbstractEventLoop] | None:
     except ImportError:
         return None
     return uvloop.new_event_loop
+
+
+def _serving_options(setup: WorkerSetup) -> ServingOptions:
+    return ServingOptions(
+        setup.max_input_bytes,
+        setup.keepalive_s,
+        setup.compression,
+        setup.log_level,
+    )
 
 
 def _worker_options(setup: WorkerSetup) -> WorkerOptions:

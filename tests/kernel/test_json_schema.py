@@ -1,0 +1,53 @@
+"""Values are checked by their schema's own draft, and nothing is fetched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from backscroll.kernel.errors import AssemblyError
+from backscroll.kernel.json_schema import check_schema, schema_validator
+from backscroll.kernel.tool_schema import Problem
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [{"type": "nonsense"}, {"$ref": "https://example.com/x.json"}, {"items": [{"$ref": "x"}]}],
+)
+def test_broken_schemas_are_refused(schema: dict[str, Any]) -> None:
+    """A schema with a fault, or one that would need the network, is refused at once."""
+    with pytest.raises(AssemblyError) as caught:
+        schema_validator(schema, "f")
+    assert caught.value.kind == "invalid_schema"
+    with pytest.raises(AssemblyError):
+        schema_validator("x", "f")  # type: ignore[arg-type]
+
+
+def test_local_references_are_fine() -> None:
+    """A reference inside the schema is followed."""
+    schema = {"$defs": {"n": {"type": "integer"}}, "properties": {"a": {"$ref": "#/$defs/n"}}}
+
+    assert not schema_validator(schema, "f").is_valid({"a": "x"})
+
+
+def test_defaults_of_members_are_applied() -> None:
+    """TOOL3: what is left out gets the default of its member, what is given stays."""
+    schema = {"properties": {"n": {"default": 3}, "m": {"default": 4}, "any": True}}
+
+    assert check_schema(schema_validator(schema, "f"), {"m": 1}) == {"n": 3, "m": 1}
+
+
+@pytest.mark.parametrize(
+    ("args", "field"),
+    [({"items": [{}, {}, {"count": "x"}]}, "items[2].count"), ({"nummer": 1}, "arguments")],
+)
+def test_the_first_problem_has_its_path(args: dict[str, Any], field: str) -> None:
+    """TOOL4: the field is named by its path, the whole by a word."""
+    count = {"type": "object", "properties": {"count": {"type": "integer"}}}
+    items = {"type": "array", "items": count}
+    closed = {"properties": {"items": items}, "additionalProperties": False}
+
+    found = check_schema(schema_validator(closed, "f"), args)
+
+    assert isinstance(found, Problem) and found.field == field
+    assert field != "arguments" or "nummer" in found.problem
