@@ -23,6 +23,8 @@ from backscroll.kernel.ports import CancelToken, SystemClock
 from backscroll.kernel.request import ToolResponse
 from backscroll.kernel.tool import Slot, Tool, ToolContext, ToolResult, ToolRetry, ToolSet, tool
 from deadlines import scaled
+from hypothesis import given
+from hypothesis import strategies as st
 from played_model import call
 
 SCOPE: Any = {"agent": "a", "conversation_id": "t", "turn_id": "turn", "run_id": None}
@@ -323,6 +325,37 @@ async def test_a_filter_that_answers_nonsense() -> None:
 
     assert contents(batch)[0] == "7"
     assert str(contents(batch)[1]).startswith("error: the result is unreadable")
+
+
+@given(st.lists(st.tuples(st.sampled_from(["write", "fail", "unknown"]), st.integers(0, 3))))
+async def test_any_batch_is_reduced_in_call_order(kinds: list[tuple[str, int]]) -> None:
+    """RUN3, RUN15, CTX3: whoever ends first, each call has its record, and only good ones write."""
+
+    @tool
+    async def write(n: int, turns: int) -> ToolResult:
+        """Write, after some turns of the loop."""
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        return ToolResult(str(n), writes={"seen": n, "last": n})
+
+    @tool
+    async def fail(n: int, turns: int) -> str:
+        """Fail, after some turns of the loop."""
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        raise ValueError(str(n))
+
+    wanted = [call(k, {"n": n, "turns": t}, f"c{n}") for n, (k, t) in enumerate(kinds)]
+    slots = {"seen": Slot(list, lambda seen, new: [*seen, new])}
+    batch = await Shop(write, fail, slots=slots).run(*wanted, context={"a": 1})
+
+    good = [n for n, (kind, _) in enumerate(kinds) if kind == "write"]
+    ids = [item.id for item in wanted]
+    assert [m.tool_call_id for m in batch.messages] == ids == [r.call_id for r in batch.records]
+    assert [n for n, r in enumerate(batch.records) if r.outcome == "ok"] == good
+    assert len({m.id for m in batch.messages}) == len(kinds)
+    expected = {"a": 1} | ({"seen": good, "last": good[-1]} if good else {})
+    assert dict(batch.context) == expected and len(batch.conflicts) == (len(good) > 1)
 
 
 async def test_two_of_three_fail() -> None:
