@@ -129,12 +129,12 @@ _WORDS = Rules(developer=False, tool_choice="words")
 KINDS: Mapping[str, Kind] = {
     "generic": Kind(Rules(), _openai, _with(_openai, _max_context, _CODE)),
     "openai": Kind(
-        Rules(refused_keys=("max_tokens",), reasoning="refuse"),
+        Rules(refused_keys=("max_tokens",), reasoning="refuse", call_id=".{1,40}"),
         _openai,
         _with(_openai, _max_context, _CODE),
     ),
     "azure": Kind(
-        Rules(refused_keys=("max_tokens",), reasoning="refuse"),
+        Rules(refused_keys=("max_tokens",), reasoning="refuse", call_id=".{1,40}"),
         _azure,
         _with(_azure, _max_context, _CODE),
         Form(filters_first=True),

@@ -241,7 +241,8 @@ def _check_call_ids(messages: list[dict[str, Any]], rules: Rules) -> None:
         for call in message.get("tool_calls") or ():
             if not re.fullmatch(rules.call_id, call["id"]):
                 raise Refused(
-                    f"Tool call id was {call['id']} but must be a-z, A-Z, 0-9, with a length of 9.",
+                    f"Invalid 'tool_calls[0].id': Tool call id was {call['id']} but must be "
+                    f"{rules.call_id}, got a string with length {len(call['id'])}.",
                     f"messages.[{n}].tool_calls",
                 )
         if rules.reply_after_tools and (before, message["role"]) == ("tool", "user"):

@@ -34,13 +34,15 @@ IDS = [f"{kind}: {model}" for kind, _, model in CASES]
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
 TOOLS = (ToolSpec("add", "Add.", SCHEMA), ToolSpec("sub", "Subtract.", SCHEMA))
+LONG = "chatcmpl-tool-" + "2" * 32
+"""An id as some servers make it, longer than others take."""
+
+ASKED = (tool_call("call_one", "add", {"a": 1}), tool_call(LONG, "sub"))
 HISTORY = (
     user("hi"),
-    assistant(None, (tool_call("call_one", "add", {"a": 1}), tool_call("call_two", "sub"))).replace(
-        reasoning="R0"
-    ),
+    assistant(None, ASKED).replace(reasoning="R0"),
     tool_result("call_one", "add", "1"),
-    tool_result("call_two", "sub", ""),
+    tool_result(LONG, "sub", ""),
     user("stop, what else?"),
 )
 ALL_OPTIONS = ModelOptions(
@@ -170,7 +172,17 @@ PLAIN_IS_REFUSED = [
     ("lm-studio", {"tools": TOOLS, "tool_choice": Named("add")}, "Invalid tool_choice type"),
     ("deepseek thinking", {"tools": TOOLS, "tool_choice": "required"}, "not support this"),
     ("deepseek thinking", {"messages": HISTORY}, "Missing `reasoning_content`"),
-    ("mistral", {"messages": HISTORY}, "length of 9"),
+    ("mistral", {"messages": HISTORY}, "but must be"),
+    (
+        "azure",
+        {
+            "messages": (
+                user("a"), assistant(None, (tool_call(LONG, "x"),)),
+                tool_result(LONG, "x", "r"),
+            )
+        },
+        "got a string with length 46",
+    ),
     ("mistral", {"options": ModelOptions(seed=1)}, "argument supplied: seed"),
     (
         "mistral",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -228,18 +229,26 @@ def test_a_user_begins_for_strict_templates() -> None:
     assert found[0] == {"role": "user", "content": "(The conversation continues.)"}
 
 
-def test_short_call_ids_are_the_same_for_call_and_result() -> None:
-    """`alnum9` maps ids to nine characters by hash; ids that fit stay."""
-    calls = (tool_call("call_long_id", "x"), tool_call("AbCdEf123", "x"))
+@pytest.mark.parametrize(
+    ("style", "kept", "form"),
+    [
+        ("alnum9", "AbCdEf123", "[A-Za-z0-9]{9}"),
+        ("short", "toolu_" + "x" * 34, "call_[A-Za-z0-9]{24}"),
+    ],
+)
+def test_call_ids_are_fitted_alike_in_call_and_result(style: Any, kept: str, form: str) -> None:
+    """OAI11: ids that a server does not take are written from their hash; others stay."""
+    calls = tuple(tool_call(i, "x") for i in ("chatcmpl-tool-" + "1" * 32, kept, "y" * 41))
     first, *results = sent(
         assistant(None, calls),
         *(tool_result(call.id, "x", "r") for call in calls),
-        call_id_style="alnum9",
+        call_id_style=style,
     )
 
     ids = [call["id"] for call in first["tool_calls"]]
     assert ids == [result["tool_call_id"] for result in results]
-    assert ids[1] == "AbCdEf123" and len(ids[0]) == 9 and ids[0].isalnum()
+    assert ids[1] == kept and len(set(ids)) == 3
+    assert re.fullmatch(form, ids[0]) and re.fullmatch(form, ids[2])
 
 
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])

@@ -199,7 +199,7 @@ class ModelProfile:
     alternate_roles: bool = False
     null_content: bool = True
     tool_name_field: bool = False
-    call_id_style: Literal["any", "alnum9"] = "any"
+    call_id_style: Literal["any", "alnum9", "short"] = "any"
     stream_usage: bool = True
     replay_reasoning: Literal["never", "tool_calls", "always"] = "never"
     reasoning_field: Literal["reasoning_content", "reasoning"] = "reasoning_content"

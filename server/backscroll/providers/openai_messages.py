@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from backscroll.kernel.canon import canonical_json
@@ -11,7 +12,23 @@ from backscroll.kernel.message import Message, Role, ToolCall
 from backscroll.kernel.model import ModelProfile, ModelRequest
 from backscroll.providers.openai_parts import PartRules
 
+
+@dataclass(frozen=True, slots=True)
+class _IdForm:
+    """Ids a server takes as they are, and how others are written from their hash."""
+
+    pattern: str
+    prefix: str
+    bytes: int
+    digits: int
+
+
 _ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_CALL_IDS = {
+    "alnum9": _IdForm("[A-Za-z0-9]{9}", "", 8, 9),
+    "short": _IdForm(r"[\s\S]{1,40}", "call_", 18, 24),
+}
+
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -96,11 +113,13 @@ class WireMessages:
         return {**out, "content": text if text.strip() else self._texts.tool_empty}
 
     def _call_id(self, call_id: str) -> str:
-        if self._profile.call_id_style == "any" or re.fullmatch("[A-Za-z0-9]{9}", call_id):
+        form = _CALL_IDS.get(self._profile.call_id_style)
+        if form is None or re.fullmatch(form.pattern, call_id):
             return call_id
-        number = int.from_bytes(hashlib.sha256(call_id.encode("utf-8", "replace")).digest()[:8])
-        digits = (number // len(_ALPHABET) ** place for place in range(9))
-        return "".join(_ALPHABET[digit % len(_ALPHABET)] for digit in digits)
+        digest = hashlib.sha256(call_id.encode("utf-8", "replace")).digest()
+        number = int.from_bytes(digest[: form.bytes])
+        digits = (number // len(_ALPHABET) ** place for place in range(form.digits))
+        return form.prefix + "".join(_ALPHABET[digit % len(_ALPHABET)] for digit in digits)
 
     def _alternating(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Merge neighbours of one role, and let a user begin, as strict chat templates demand."""

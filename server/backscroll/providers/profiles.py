@@ -98,7 +98,11 @@ _OPENAI_MODELS: tuple[tuple[str, Changes], ...] = (
     ),
 )
 
-_OPENAI = {**_JSON, "max_tokens_field": "max_completion_tokens"}
+_OPENAI = {
+    **_JSON,
+    "max_tokens_field": "max_completion_tokens",
+    "call_id_style": "short",
+}
 
 _CLAUDE = {
     "parts": {"user": ("image/*", "application/pdf"), "tool": ("image/*",)},
