@@ -118,6 +118,32 @@ async def test_signed_thinking_survives_another_worker(
     assert signature not in public and "SECRETDATA" not in public
 
 
+async def test_what_the_servers_own_tools_left_goes_back_too(
+    valkey_url: str, prefix: str, provider: ScriptedProvider
+) -> None:
+    """ANT4: searches of the provider, their results, and citations are no calls of ours."""
+    search = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}
+    asked = {"type": "input_json_delta", "partial_json": '{"query":"天气 "}'}
+    found = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [{"x": "é  "}]}
+    cited = {"type": "citations_delta", "citation": {"url": "https://h", "cited_text": " a"}}
+    text = {"type": "text_delta", "text": "Sunny."}
+    events = (
+        *block_events(0, search, asked), *block_events(1, found),
+        *block_events(2, {"type": "text", "text": "", "citations": []}, text, cited),
+    )  # fmt: skip
+    provider.add(Reply(chunks=(START, *events, *END)), Reply("Bye."))
+    async with served(agent_for(provider), valkey_url, prefix) as server:
+        first = await server.run("t", "r1", said(1, "weather?"))
+        await server.run("t", "r2", said(2, "thanks"))
+
+    assert shown(first) == "Sunny." and of_type(first, "TOOL_CALL_START") == []
+    assert provider.problems == [] and provider.requests[1].messages[1]["content"] == [
+        {**search, "input": {"query": "天气 "}},
+        found,
+        {"type": "text", "text": "Sunny.", "citations": [cited["citation"]]},
+    ]
+
+
 async def test_a_history_of_blanks_is_accepted(
     valkey_url: str, prefix: str, provider: ScriptedProvider
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,12 @@ from backscroll.kernel.errors import ModelError
 from backscroll.kernel.message import assistant, tool_call, tool_result, user
 from backscroll.kernel.model import ModelOptions, ModelProfile, ModelRequest, Named
 from backscroll.kernel.tool import ToolSpec
-from backscroll.providers.anthropic_request import ENCODER, build_request, left_out
+from backscroll.providers.anthropic_request import (
+    COUNTER,
+    ENCODER,
+    build_request,
+    left_out,
+)
 from backscroll.providers.wire import WireConfig
 
 CONFIG = WireConfig("m", "anthropic")
@@ -161,3 +167,15 @@ def test_bytes_are_canonical_json() -> None:
         '{"model":"m","max_tokens":4096,"messages":[{"role":"user","content":"你好 🌍"}],'
         '"stream":true}'
     )
+
+
+def test_a_request_to_count_holds_the_prompt_alone() -> None:
+    """The same model, system text, messages and tools; no limits, no sampling, nothing merged."""
+    options = ModelOptions(max_output_tokens=9, temperature=0, stop=("a",), extra_body={"z": 1})
+    request = ModelRequest((user("q"),), ("s",), (ADD,), options=options)
+
+    counted = json.loads(COUNTER.encode(request, ModelProfile(), CONFIG, False))
+
+    assert list(counted) == ["model", "system", "messages", "tools", "tool_choice"]
+    sent = build_request(request, ModelProfile(), CONFIG)
+    assert counted == {name: sent[name] for name in counted}

@@ -11,7 +11,12 @@ from backscroll.kernel.errors import ModelError
 from backscroll.kernel.message import Blocks, ToolCall
 from backscroll.kernel.model import ModelResponse
 from backscroll.kernel.usage import FinishReason, Usage
-from backscroll.providers.anthropic_response import read_body, read_response, read_usage
+from backscroll.providers.anthropic_response import (
+    read_body,
+    read_count,
+    read_response,
+    read_usage,
+)
 from backscroll.providers.failures import Source
 
 SOURCE = Source("anthropic", secrets=("KEY-PROV-789",))
@@ -116,3 +121,20 @@ def test_a_body_is_read() -> None:
 def test_usage_includes_its_parts(value: Any, expected: Usage | None) -> None:
     """USE2: input includes what was read from caches and put there; nothing is made up."""
     assert read_usage(value) == expected
+
+
+def test_a_count_is_read() -> None:
+    """The number that an answer to a request to count states."""
+    assert read_count('{"input_tokens":42,"more":1}', SOURCE) == 42
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "<html> KEY-PROV-789", "[1]", "{}", '{"input_tokens":0}', '{"input_tokens":"9"}'],
+)
+def test_what_states_no_count_cannot_be_read(text: str) -> None:
+    """Anything else is a `parse` error, without secrets."""
+    with pytest.raises(ModelError, match="expected the number input_tokens") as raised:
+        read_count(text, SOURCE)
+
+    assert raised.value.kind == "parse" and "KEY-PROV-789" not in str(raised.value)
