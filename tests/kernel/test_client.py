@@ -128,15 +128,16 @@ async def test_a_lost_lease_is_never_contained() -> None:
         await call(lost)
 
 
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit])
 @pytest.mark.parametrize("in_thread", [True, False])
-async def test_a_tool_that_exits_ends_nothing(in_thread: bool) -> None:
-    """A tool that calls sys.exit has failed; the server and the turn go on."""
+async def test_a_tool_that_exits_ends_nothing(in_thread: bool, kind: type[BaseException]) -> None:
+    """A tool that calls sys.exit, or the like, has failed; the server and the turn go on."""
 
     def plain() -> None:
-        raise SystemExit("enough")
+        raise kind("enough")
 
     async def task() -> None:
-        raise SystemExit("enough")
+        raise kind("enough")
 
     response = await call(plain if in_thread else task)
 

@@ -81,15 +81,25 @@ async def test_our_own_cancellation_reaches_the_work() -> None:
 
 
 async def test_errors_of_the_work_are_its_own() -> None:
-    """A timeout of the work itself is no limit of ours, and an exit does not end the loop."""
+    """A timeout of the work itself is no limit of ours."""
 
     async def late() -> None:
         raise TimeoutError("mine")
 
-    async def leave() -> None:
-        raise SystemExit("enough")
-
     with pytest.raises(TimeoutError, match="mine"):
         await within(5, late())
-    with pytest.raises(ToolError, match="enough"):
-        await within(5, leave())
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit])
+@pytest.mark.parametrize("limit", [None, 5])
+async def test_work_that_ends_more_than_itself(
+    kind: type[BaseException], limit: float | None
+) -> None:
+    """It has failed, and the event loop goes on."""
+
+    async def leave() -> None:
+        raise kind("enough")
+
+    with pytest.raises(ToolError, match="enough") as caught:
+        await within(limit, leave())
+    assert isinstance(caught.value.__cause__, kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from datetime import date
 from decimal import Decimal
@@ -136,6 +137,7 @@ async def generator() -> AsyncIterator[int]:
         (odd, "cannot be described"),
         (unknown, "annotations cannot be read"),
         (generator, "generator"),
+        (threading.Lock, "cannot be read: no signature found"),
     ],
 )
 def test_what_cannot_be_a_tool_says_why(function: Any, words: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from backscroll.kernel.chat_terminal import ChatTerminal
 from backscroll.kernel.content import is_parts
-from backscroll.kernel.deadline import TimedOut, within
+from backscroll.kernel.deadline import ENDS, TimedOut, as_failure, within
 from backscroll.kernel.errors import (
     ClientError,
     Never,
@@ -188,8 +188,6 @@ class ToolTerminal:
                 raise
             # The body cancelled itself; nobody asked our task to stop.
             return failed(classify_failure(error), request.texts)
-        except GeneratorExit:
-            raise
         except BaseException as error:  # a tool may raise anything; the turn goes on
             return failed(classify_failure(error), request.texts)
 
@@ -222,10 +220,8 @@ class ToolTerminal:
             loop.call_soon_threadsafe(begin)
             try:
                 return function()
-            except (SystemExit, GeneratorExit) as error:
-                # A task that ends with the one would take the event loop along, and the other would
-                # look as if our own coroutine was closed.
-                raise ToolError(str(error) or type(error).__name__) from error
+            except ENDS as error:
+                raise as_failure(error) from error
 
         call = self.executor.call if self.executor is not None else asyncio.to_thread
         task = asyncio.ensure_future(call(run))

@@ -13,6 +13,9 @@ T = TypeVar("T")
 GRACE_S = 2.0
 """How long a coroutine may clean up after it was cancelled, before it is given up."""
 
+ENDS = (SystemExit, KeyboardInterrupt, GeneratorExit)
+"""What ends more than the code that raises it: a task that dies of one takes the loop along."""
+
 
 class TimedOut(Exception):
     """The body took longer than it may; `heeded` tells whether it has ended."""
@@ -24,9 +27,10 @@ class TimedOut(Exception):
 
 async def within(timeout_s: float | None, work: Awaitable[T]) -> T:
     """Return what the work returns, or raise TimedOut; without a limit it is awaited directly."""
+    safe: Awaitable[T] = work if isinstance(work, asyncio.Future) else _task_safe(work)
     if timeout_s is None:
-        return await work
-    task = work if isinstance(work, asyncio.Future) else asyncio.ensure_future(_task_safe(work))
+        return await safe
+    task = asyncio.ensure_future(safe)
     try:
         await asyncio.wait({task}, timeout=timeout_s)
         if not task.done():
@@ -44,11 +48,16 @@ async def within(timeout_s: float | None, work: Awaitable[T]) -> T:
 
 
 async def _task_safe(work: Awaitable[T]) -> T:
+    """Await the work; what would end more than its own code is raised as its failure."""
     try:
         return await work
-    except SystemExit as error:
-        # A task that ends with it would take the event loop along.
-        raise ToolError(str(error) or "SystemExit") from error
+    except ENDS as error:
+        raise as_failure(error) from error
+
+
+def as_failure(error: BaseException) -> ToolError:
+    """Return the failure of a tool that tried to end more than itself."""
+    return ToolError(str(error) or type(error).__name__)
 
 
 def _look_at(task: asyncio.Future[Any]) -> None:

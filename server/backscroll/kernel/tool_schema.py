@@ -62,11 +62,12 @@ def read_signature(function: Callable[..., Any], name: str, context_type: type) 
     summary, described = read_docstring(inspect.getdoc(function) or "")
     try:
         hints = typing.get_type_hints(function, include_extras=True)
-    except (NameError, TypeError) as error:
+        parameters = inspect.signature(function).parameters.values()
+    except (NameError, TypeError, ValueError) as error:
         raise invalid(name, f"its annotations cannot be read: {error}") from error
     fields: dict[str, Any] = {}
     context = None
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise invalid(name, f"parameter {parameter.name!r}: *args and **kwargs have no schema")
         if parameter.name not in hints:
