@@ -139,6 +139,47 @@ async def started(server: Served, socket: Any) -> None:
     await socket.send(json.dumps(request("t", "r1", said(1, "go"))))
 
 
+async def test_a_connection_that_died_idle_is_no_retry(
+    valkey_url: str, prefix: str, provider: ScriptedProvider
+) -> None:
+    """HTTP2: the second call finds its connection closed, goes out again at once, counts once."""
+    provider.otherwise(Reply("Hello."))
+    async with served(agent_for(provider), valkey_url, prefix) as server:
+        await server.run("t", "r1", said(1, "hi"))
+        provider.configure(drop_reused=1)
+        events = await server.run("t", "r2", said(2, "and?"))
+        call = await server.get("/console/api/threads/t/calls/latest")
+
+    assert (events[-1]["type"], shown(events)) == ("RUN_FINISHED", "Hello.")
+    assert len(provider.requests) == 3 and len(call["attempts"]) == 1
+    assert provider.requests[1].body == provider.requests[2].body
+
+
+DISCOVERED = [
+    ("vllm", "/v1/models", {"data": [{"id": "m", "max_model_len": 4096}]}, 4096),
+    ("llama.cpp", "/props", {"default_generation_settings": {"n_ctx": 2048}}, 2048),
+    ("ollama", "/api/ps", {"models": [{"name": "m:latest", "context_length": 8192}]}, 8192),
+]
+
+
+@pytest.mark.parametrize(("kind", "path", "body", "window"), DISCOVERED)
+async def test_a_window_that_the_server_states_is_planned_with(
+    valkey_url: str, prefix: str, provider: ScriptedProvider, kind: str, path: str, body: Any,
+    window: int,
+) -> None:  # fmt: skip
+    """The record of a call shows the window that was asked for at start, and where it came from."""
+    provider.configure(kind=kind, routes={path: (200, body)})
+    provider.add(Reply("Hello."))
+    model = OpenAIModel("m", base_url=provider.base_url, api_key="k", provider=kind)
+    agent = Agent(name="a", model=model, compaction=Compaction(None))
+    async with served(agent, valkey_url, prefix) as server:
+        await server.run("t", "r", said(1, "hi"))
+        call = await server.get("/console/api/threads/t/calls/latest")
+
+    budget = call["attempts"][-1]["budget"]
+    assert (budget["window"], budget["window_source"]) == (window, path)
+
+
 HELD = {
     "before the first byte": Reply("a", hold_after=0),
     "between chunks": Reply(chunks=({"content": "a"}, Hold(), {"content": "b"})),

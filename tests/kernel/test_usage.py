@@ -40,5 +40,7 @@ def test_finish_reasons_are_translated() -> None:
     """USE4: an unknown word is `unknown`, none stays none."""
     assert finish_reason("end_turn") is FinishReason.STOP
     assert finish_reason("length") is FinishReason.MAX_TOKENS
+    assert finish_reason("model_length") is FinishReason.CONTEXT_WINDOW
+    assert finish_reason("insufficient_system_resource") is FinishReason.ERROR
     assert finish_reason("weird") is FinishReason.UNKNOWN
     assert finish_reason(None) is None

@@ -35,7 +35,9 @@ _FINISH: dict[str, FinishReason] = {
     "refusal": FinishReason.REFUSAL,
     "pause_turn": FinishReason.PAUSE,
     "model_context_window_exceeded": FinishReason.CONTEXT_WINDOW,
+    "model_length": FinishReason.CONTEXT_WINDOW,
     "network_error": FinishReason.ERROR,
+    "insufficient_system_resource": FinishReason.ERROR,
     "error": FinishReason.ERROR,
 }
 
