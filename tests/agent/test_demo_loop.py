@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from backscroll import Agent
+from backscroll.agent.answers import Approve
 from backscroll.agent.events import TextDelta
 from backscroll.kernel.errors import ModelError
-from backscroll.kernel.message import ToolCall, tool_call
+from backscroll.kernel.message import ToolCall, assistant, tool_call, user
 from backscroll.kernel.ports import CancelToken
 from backscroll.kernel.tool import tool
 from backscroll.kernel.turn import TurnResult
@@ -30,6 +31,21 @@ async def wait() -> str:
     return "never"
 
 
+@tool(return_direct=True)
+async def ticket() -> str:
+    """Make a ticket."""
+    return "4711"
+
+
+@tool(sensitive=True)
+async def pay() -> str:
+    """Pay."""
+    return "paid"
+
+
+TOOLS = [look, wait, ticket, pay]
+
+
 def looks(*ids: str) -> DemoReply:
     """Return a reply that looks once per id."""
     return DemoReply(calls=tuple(tool_call(i, "look", {"at": i}) for i in ids))
@@ -37,7 +53,7 @@ def looks(*ids: str) -> DemoReply:
 
 def agent_of(*script: Any, **settings: Any) -> Agent:
     """Return an agent whose model plays a script, fast."""
-    return Agent(name="a", model=DemoModel(script, delay_s=0), tools=[look, wait], **settings)
+    return Agent(name="a", model=DemoModel(script, delay_s=0), tools=TOOLS, **settings)
 
 
 async def story(agent: Agent) -> list[str]:
@@ -145,6 +161,40 @@ async def test_a_conversation_without_a_name_leaves_nothing() -> None:
     result = await agent.invoke("hi")
 
     assert result.text == "done" and await agent.memory.get(result.conversation_id or "") == []
+
+
+async def test_a_pause_without_a_name_and_its_answer() -> None:
+    """DEMO2: an ephemeral conversation is there until the resumed turn ends (LOOP5)."""
+    agent = agent_of(DemoReply(calls=(tool_call("c1", "pay"),)), "thanks")
+
+    paused = await agent.invoke("hi")
+    name = str(paused.conversation_id)
+    held = await agent.memory.get(name)
+    answers = {item.id: Approve() for item in paused.pause.items} if paused.pause else {}
+    result = await agent.resume(answers, conversation_id=name, pause=paused.pause)
+
+    assert (paused.status, len(held)) == ("paused", 2)
+    assert (result.text, await agent.memory.get(name)) == ("thanks", [])
+
+
+async def test_a_tool_that_ends_the_turn() -> None:
+    """DEMO2: its result is the answer, and no other call is made."""
+    agent = agent_of(DemoReply(calls=(tool_call("c1", "ticket"),)))
+
+    result = await turn(agent)
+
+    assert (result.status, result.text, len(await story(agent))) == ("completed", "4711", 3)
+
+
+async def test_healing_and_turns_in_a_row() -> None:
+    """DEMO2: a dangling call is answered first; two turns at once do not mix (LOOP6, LOOP11)."""
+    agent = agent_of("one", "two")
+    await agent.memory.add("t", [user("before"), assistant(None, [tool_call("c", "look", {})])])
+
+    await asyncio.gather(*(turn(agent, text) for text in "ab"))
+
+    found = [line.split(" ")[0] for line in await story(agent)]
+    assert found == ["user", "assistant", "tool", *["user", "assistant"] * 2]
 
 
 async def test_reasoning_pauses_and_an_overflow() -> None:
