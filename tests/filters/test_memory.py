@@ -164,6 +164,19 @@ async def test_keeps_the_text_of_a_broken_stream() -> None:
     assert (note.kind, note.data["calls"]) == ("incomplete_stream", ['look {"a'])
 
 
+@pytest.mark.parametrize("kind", ["provider", "network", "timeout", "context_overflow"])
+async def test_keeps_the_text_of_a_failed_stream(kind: Any) -> None:
+    """MF7, ANT7: whatever ended it, what people have read stays, marked incomplete."""
+    pieces = [Text("Once "), Text("upon"), ModelError(kind, "it failed")]
+    desk = Desk(StreamingModel([Streamed(pieces), "again"]))
+
+    with pytest.raises(ModelError):
+        await desk.ask(user("hi"), stream=stream([]), reply_id="a1")
+
+    stored = (await desk.memory.get("t"))[1]
+    assert (stored.id, stored.content, stored.incomplete) == ("a1", "Once upon", True)
+
+
 async def test_blank_partial_replies_are_not_stored() -> None:
     """A reply that broke off before anything readable leaves nothing behind."""
     broken = ModelError("incomplete_stream", "it broke off")

@@ -115,7 +115,7 @@ class MemoryFilter(Filter):
     ) -> None:
         """Store the text of a reply that broke off; calls received in part go into a note."""
         partial = error.partial
-        if error.kind not in ("incomplete_stream", "cancelled") or not isinstance(partial, Partial):
+        if not isinstance(partial, Partial):
             return
         if partial.text.strip():
             message = Message(
