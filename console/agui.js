@@ -110,12 +110,19 @@ export class AguiClient {
   }
 
   #ended(code, reason) {
+    if (code === 1009) this.#tooLarge(reason);
     const final = code === 4401 || code === 4403 || (code === 1000 && reason === 'deleted') || code === 1008;
     this.link = final ? 'closed' : 'waiting';
     if (final) this.refused({code: reason || String(code), message: 'The server closed this conversation.'}, null);
     else this.#timer = setTimeout(() => this.open(), backoff(this.#tries, Math.random()));
     this.#tries += 1;
     this.changed();
+  }
+
+  /** What was too large is given back: sent once more it would end the next connection, too. */
+  #tooLarge(reason) {
+    const [sent] = this.sending.toSorted((a, b) => b.text.length - a.text.length);
+    if (sent) this.#refusal({code: 'too_large', message: `The message is too large: ${reason || 'above max_input_bytes'}.`}, sent.runId);
   }
 
   #received(frame) {

@@ -28,6 +28,11 @@ export function withQuery(path, params) {
   return given.length ? `${path}?${new URLSearchParams(given)}` : path;
 }
 
+/** Where a stored message is by itself, whole, for the browser to show or save. @param {string} key @param {string} id */
+export function rawMessage(key, id) {
+  return `/console/api${threadPath(key, `/messages/${segment(id)}`, {raw: 1})}`;
+}
+
 /**
  * Read from the operator API. Throws ApiError, or AbortError where `signal` ended it.
  * @param {string} path below /console/api @param {{signal?: AbortSignal}} [options] @returns {Promise<any>}

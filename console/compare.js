@@ -1,11 +1,11 @@
 /** The detail pane of Context: one message, stored beside sent, with the reason in one sentence. */
 
-import {get, threadPath} from './api.js';
+import {get, rawMessage, threadPath} from './api.js';
 import {pinButton} from './compaction_actions.js';
 import {fateBadge} from './context_row.js';
 import {difference, differenceView} from './differ.js';
 import {FATES, reasonOf} from './fates.js';
-import {body, count, messageText, name, plural, signed} from './format.js';
+import {body, bytes, count, messageText, name, plural, signed} from './format.js';
 import {button, h, replace} from './h.js';
 import {jsonTree, longText} from './json_tree.js';
 import {address} from './route.js';
@@ -126,6 +126,7 @@ function parts(model, {left, right, stored, sent, changed, decision}) {
     equal && h('p', {class: 'faint'}, 'Stored and sent say the same.'),
     stored && textSection(equal ? 'Stored and sent' : 'Stored', stored),
     sent && !equal && textSection(right.range ? 'Summary as sent' : 'Sent', sent),
+    stored && head && h('p', null, h('a', {href: rawMessage(model.thread, head.id)}, 'Raw message'), h('span', {class: 'faint'}, `, ${bytes(head.bytes ?? head.chars ?? 0)}`)),
     stored && details('Stored, as JSON', stored),
     sent && details('Sent, as JSON', sent),
   ];

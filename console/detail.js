@@ -1,6 +1,6 @@
 /** The detail pane of the timeline: everything about one row, read when it is opened. */
 
-import {get, threadPath} from './api.js';
+import {get, rawMessage, threadPath} from './api.js';
 import {bytes, contentText, count, duration, moment, name} from './format.js';
 import {button, h, replace} from './h.js';
 import {jsonTree, longText} from './json_tree.js';
@@ -132,10 +132,12 @@ const PARTS = {
     return [textOrTree('Text, from the history', contentText(message.content))];
   },
   reasoning: ({entries}) => [textOrTree('Reasoning', deltas(entries))],
-  tool({entries}) {
+  tool({thread, entries}) {
     const result = entries.find((entry) => entry.type === 'TOOL_CALL_RESULT');
+    const id = result?.body?.messageId;
     return [h('div', {class: 'beside'}, textOrTree('Arguments', deltas(entries)),
-      result ? textOrTree('Result', String(result.body?.content ?? '')) : h('p', {class: 'faint'}, 'No result yet.'))];
+      result ? textOrTree('Result', String(result.body?.content ?? '')) : h('p', {class: 'faint'}, 'No result yet.')),
+    id && h('p', null, h('a', {href: rawMessage(thread, id)}, 'Raw result'), h('span', {class: 'faint'}, ', whole as it is stored'))];
   },
   call: ({thread, row}) => [h('p', null, h('a', {href: address('context', {thread}, {call: row.ref})}, 'Open in Context'))],
   compaction: ({thread, row}) => [h('p', null, h('a', {href: address('compactions', {thread, n: row.ref})}, 'Open in Compactions'))],
