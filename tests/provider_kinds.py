@@ -174,7 +174,7 @@ KINDS: Mapping[str, Kind] = {
         Rules(
             formats=("text", "json_object"),
             developer=False,
-            reasoning="demand",
+            reasoning="demand_turn",
             tool_choice="auto",
         ),
         _deepseek,

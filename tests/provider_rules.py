@@ -29,16 +29,17 @@ MESSAGE_KEYS = {
 class Rules:
     """What differs between strict servers.
 
-    `refused_keys` are not known to it, `reasoning_field` is the only name it takes reasoning
-    under. `tool_choice`: "all", "words" (no object), "auto" (nothing may be forced). `formats`
-    are the response formats taken. `call_id` is the form of call ids. `reply_after_tools`: no
-    user speaks directly after a tool. `names` and `developer`: whether messages may have a name,
-    and whether there is that role.
+    `reasoning`: "demand" wants it on messages with calls, "demand_turn" on every reply between two
+    questions as soon as one of them has calls. `refused_keys` are not known to it,
+    `reasoning_field` is the only name it takes reasoning under. `tool_choice`: "all", "words" (no
+    object), "auto" (nothing may be forced). `formats` are the response formats taken. `call_id` is
+    the form of call ids. `reply_after_tools`: no user speaks directly after a tool. `names` and
+    `developer`: whether messages may have a name, and whether there is that role.
     """
 
     extra_keys: tuple[str, ...] = ()
     alternate: bool = False
-    reasoning: Literal["allow", "refuse", "demand"] = "allow"
+    reasoning: Literal["allow", "refuse", "demand", "demand_turn"] = "allow"
     tools_with_history: bool = False
     signed: bool = True
     refused_keys: tuple[str, ...] = ()
@@ -99,6 +100,8 @@ def _check_messages(body: dict[str, Any], rules: Rules) -> None:
         _CHECKS[message["role"]](message, where, n)
         _check_reasoning(message, where, rules)
     _check_pairs(messages)
+    if rules.reasoning == "demand_turn":
+        _check_turns(messages, rules)
     _check_call_ids(messages, rules)
     if rules.alternate:
         _check_alternation(messages)
@@ -206,6 +209,22 @@ def _check_reasoning(message: dict[str, Any], where: str, rules: Rules) -> None:
         raise Refused(f"property '{rules.reasoning_field}' is unsupported: not permitted", where)
     if rules.reasoning == "demand" and message.get("tool_calls") and not given:
         raise Refused("Missing `reasoning_content` field in an assistant message", where)
+
+
+def _check_turns(messages: list[dict[str, Any]], rules: Rules) -> None:
+    """Once a turn has calls, none of its replies may lack the reasoning."""
+    turn: list[dict[str, Any]] = []
+    for message in [*messages, {"role": "user"}]:
+        if message["role"] == "assistant":
+            turn.append(message)
+        elif message["role"] == "user":
+            lacking = any(rules.reasoning_field not in reply for reply in turn)
+            if lacking and any(reply.get("tool_calls") for reply in turn):
+                raise Refused(
+                    f"The `{rules.reasoning_field}` in the thinking mode must be passed back to "
+                    "the API."
+                )
+            turn = []
 
 
 def _check_pairs(messages: list[dict[str, Any]]) -> None:

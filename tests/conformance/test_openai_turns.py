@@ -134,6 +134,27 @@ async def test_reasoning_goes_back_from_another_worker(
     assert (shown(events), shown(later)) == ("At noon.", "Bye.") and provider.problems == []
 
 
+async def test_a_reply_that_broke_off_does_not_lock_the_thread(
+    valkey_url: str, prefix: str, provider: ScriptedProvider
+) -> None:
+    """wire-openai-05: half a reply in a turn with calls, on a server that demands the reasoning."""
+    provider.configure(kind="deepseek thinking")
+    half = {"reasoning_content": "half a th"}
+    provider.add(
+        Reply(reasoning="R1", calls=(Call("now", {}, "c1"),)),
+        Reply(chunks=(half, {"content": "It is"}), end="eof"),
+        Reply("Noon."),
+    )
+    agent = agent_for(provider, replay_reasoning="always", tool_choice="none")
+    async with served(agent, valkey_url, prefix) as server:
+        broken = await server.run("t", "r1", said(1, "when?"))
+        events = await server.run("t", "r2", said(2, "again?"))
+
+    assert broken[-1]["code"] == "incomplete_stream" and shown(events) == "Noon."
+    spoken = [m for m in provider.requests[-1].messages if m["role"] == "assistant"]
+    assert [m["reasoning_content"] for m in spoken] == ["R1", ""] and provider.problems == []
+
+
 async def started(server: Served, socket: Any) -> None:
     """Begin a run over a socket."""
     await socket.send(json.dumps(request("t", "r1", said(1, "go"))))

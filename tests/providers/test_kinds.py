@@ -45,6 +45,7 @@ HISTORY = (
     tool_result(LONG, "sub", ""),
     user("stop, what else?"),
 )
+WHOLE_TURN = (*HISTORY[:-1], assistant("done").replace(reasoning="R1"), user("and now?"))
 ALL_OPTIONS = ModelOptions(
     max_output_tokens=50, temperature=0.5, top_p=0.9, stop=("END",), seed=7, user="u",
     service_tier="auto", parallel_tool_calls=True, response_format={"type": "json_object"},
@@ -83,6 +84,7 @@ async def test_a_conversation_is_accepted_and_read(
     choices: tuple[Any, ...] = ("auto", "required", Named("add"), "none")
 
     async with model(provider, case) as made:
+        await made.generate(ModelRequest(WHOLE_TURN, ("Be brief.",), TOOLS))
         for choice in choices:
             request = ModelRequest(HISTORY, ("Be brief.",), TOOLS, choice, ALL_OPTIONS)
             streamed, whole = await play(made, request), await made.generate(request)
@@ -171,7 +173,15 @@ PLAIN_IS_REFUSED = [
     ("ollama", {"tools": TOOLS, "tool_choice": Named("add")}, "Invalid tool_choice type"),
     ("lm-studio", {"tools": TOOLS, "tool_choice": Named("add")}, "Invalid tool_choice type"),
     ("deepseek thinking", {"tools": TOOLS, "tool_choice": "required"}, "not support this"),
-    ("deepseek thinking", {"messages": HISTORY}, "Missing `reasoning_content`"),
+    ("deepseek thinking", {"messages": HISTORY}, "must be passed back"),
+    (
+        "deepseek thinking",
+        {
+            "messages": WHOLE_TURN,
+            "profile": {"replay_reasoning": "tool_calls"},
+        },
+        "must be passed back",
+    ),
     ("mistral", {"messages": HISTORY}, "but must be"),
     (
         "azure",

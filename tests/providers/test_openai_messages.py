@@ -189,7 +189,9 @@ def test_assistant_parts_are_text_or_the_wires_own() -> None:
         ("tool_calls", "R1", False, False, None),
         ("tool_calls", None, True, False, ""),
         ("always", None, False, False, ""),
-        ("always", "R1", False, True, None),
+        ("always", "R1", False, True, ""),
+        ("tool_calls", "R1", True, True, ""),
+        ("never", "R1", True, True, None),
     ],
 )
 def test_reasoning_is_sent_back_where_the_profile_says_so(

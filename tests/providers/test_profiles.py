@@ -98,7 +98,8 @@ def test_differences_between_providers_are_data() -> None:
     assert (mistral.call_id_style, mistral.tool_name_field) == ("alnum9", True)
     assert not mistral.stream_usage
     assert (openai.max_tokens_field, openai.system_role) == ("max_completion_tokens", "developer")
-    assert profile_for("deepseek", "deepseek-reasoner").replay_reasoning == "tool_calls"
+    assert profile_for("deepseek", "deepseek-reasoner").replay_reasoning == "always"
+    assert profile_for("deepseek", "deepseek-chat").replay_reasoning == "never"
 
 
 def test_image_models_are_known_by_name() -> None:

@@ -90,16 +90,16 @@ class WireMessages:
         empty = None if self._profile.null_content else ""
         out = {"role": "assistant", "content": empty if said is None else said}
         if self._replays(message):
-            out[self._profile.reasoning_field] = message.reasoning or ""
+            # Half a thought is none, but a server that demands the field demands it here, too.
+            thought = None if message.incomplete else message.reasoning
+            out[self._profile.reasoning_field] = thought or ""
         if message.tool_calls:
             out["tool_calls"] = [self._call(call) for call in message.tool_calls]
         return out
 
     def _replays(self, message: Message) -> bool:
         wanted = self._profile.replay_reasoning
-        return not message.incomplete and (
-            wanted == "always" or (wanted == "tool_calls" and bool(message.tool_calls))
-        )
+        return wanted == "always" or (wanted == "tool_calls" and bool(message.tool_calls))
 
     def _call(self, call: ToolCall) -> dict[str, Any]:
         function = {"name": _wire_name(call.name), "arguments": _arguments(call)}

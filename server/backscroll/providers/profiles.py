@@ -126,7 +126,6 @@ _ANTHROPIC_MODELS: tuple[tuple[str, Changes], ...] = (
 
 _REASONING = {"reasoning_field": "reasoning"}
 _WORDS = {"tool_choice": "words"}
-_DEEP_THOUGHT = {"replay_reasoning": "tool_calls", "tool_choice": "none"}
 
 _LOCAL_MODELS: tuple[tuple[str, Changes], ...] = (
     (r".*(llava|moondream|pixtral|minicpm-v|vision|gemma-?3|llama-?4|(^|[-_./])vl).*", _IMAGES),
@@ -150,11 +149,14 @@ VENDORS: Mapping[str, Vendor] = {
         {**_JSON, **_WORDS, "json_object": False}, _LOCAL_MODELS, window_at="lm-studio"
     ),
     "deepseek": Vendor(
-        {"response_format": "json_object"},
+        {"response_format": "json_object", "replay_reasoning": "always", "tool_choice": "none"},
         (
-            (r"deepseek-v4-(flash|pro)", {**_sizes(1_000_000, 384_000), **_DEEP_THOUGHT}),
-            (r"deepseek-reasoner", {**_sizes(128_000, 65_536), **_DEEP_THOUGHT}),
-            (r"deepseek-chat", _sizes(128_000, 8_192)),
+            (r"deepseek-v4-(flash|pro)", _sizes(1_000_000, 384_000)),
+            (r"deepseek-reasoner", _sizes(128_000, 65_536)),
+            (
+                r"deepseek-chat",
+                {**_sizes(128_000, 8_192), "replay_reasoning": "never", "tool_choice": "all"},
+            ),
         ),
         ("api.deepseek.com",),
     ),
