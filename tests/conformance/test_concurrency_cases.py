@@ -11,12 +11,15 @@ import pytest
 import websockets
 from agui_client import Client
 from backscroll.agent.agent import Agent
+from backscroll.agui.refusal import RequestRefused
 from backscroll.kernel.message import Role
 from backscroll.kernel.model import Finished, ModelRequest, Text
 from backscroll.kernel.tool import tool
+from backscroll.store.keys import LOCAL_OWNER
 from deadlines import scaled
 from played_model import Said, Streamed, StreamingModel, call, calls
 from served import Served, read_run, request, served, until
+from working import asked, key, until_ended, working
 
 WATCH = "/agui?threadId=t&protocolVersion=1.0"
 
@@ -91,10 +94,10 @@ async def one_event(server: Served, body: dict[str, Any]) -> dict[str, Any]:
 async def test_turns_with_tools_stay_contiguous(valkey_url: str, prefix: str) -> None:
     """concurrency-03: three clients at once, each comes again while it is busy; no turn is torn."""
 
-    def answer(asked: ModelRequest) -> Said:
-        if asked.messages[-1].role is Role.TOOL:
+    def answer(seen: ModelRequest) -> Said:
+        if seen.messages[-1].role is Role.TOOL:
             return Said("done")
-        n = len(asked.messages)
+        n = len(seen.messages)
         return calls(call("look", {"n": n}, f"c{n}a"), call("look", {"n": n}, f"c{n}b"))
 
     model = StreamingModel([answer] * 6)
@@ -113,7 +116,7 @@ async def test_turns_with_tools_stay_contiguous(valkey_url: str, prefix: str) ->
         waiting: set[str] = set()
         for message in seen.messages:
             assert message.role is Role.TOOL or not waiting
-            waiting |= {asked.id for asked in message.tool_calls}
+            waiting |= {wanted.id for wanted in message.tool_calls}
             waiting.discard(message.tool_call_id or "")
         assert not waiting
 
@@ -164,3 +167,39 @@ async def test_the_same_request_again_does_not_run_twice(valkey_url: str, prefix
     assert [m["role"] for m in stored] == ["user", "assistant"] and len(runs) == 1
     assert other["code"] == "run_conflict"
     assert ordinary[-1]["type"] == "RUN_FINISHED" and len(model.requests) == 2
+
+
+@pytest.mark.timeout(180)
+async def test_two_sends_at_the_same_instant(valkey_url: str, prefix: str) -> None:
+    """concurrency-01: forty rounds on two workers; one runs, the other is told and comes again."""
+    agent = Agent(name="a", model=StreamingModel([lambda _: Said("done")] * 80))
+    async with (
+        working(agent, valkey_url, prefix) as one,
+        working(agent, valkey_url, prefix) as two,
+    ):
+        for n in range(40):
+            thread = f"t{n}"
+            inputs = [asked(thread, f"r{n}-{k}", said(f"m{k}", f"question {k}")) for k in (1, 2)]
+            pairs = list(zip((one, two), inputs, strict=True))
+            begun = await asyncio.gather(
+                *(worker.registry.submit(LOCAL_OWNER, body) for worker, body in pairs),
+                return_exceptions=True,
+            )
+            late = [pair for pair, how in zip(pairs, begun, strict=True) if is_busy(how, thread)]
+            assert len(late) == 1
+            won = next(body for _, body in pairs if body is not late[0][1])
+            await until_ended(one, won.run_id, thread)
+            await late[0][0].registry.submit(LOCAL_OWNER, late[0][1])
+            await until_ended(one, late[0][1].run_id, thread)
+            stored = [s.message.id for s in (await one.history.read(key(thread))).live]
+            assert stored[::2] == [won.messages[0].id, late[0][1].messages[0].id]
+            assert len(stored) == 4
+
+
+def is_busy(how: Any, thread: str) -> bool:
+    """Say whether a request was refused because another run is active, and names it."""
+    if not isinstance(how, RequestRefused):
+        return False
+    number = thread.removeprefix("t")
+    assert how.code == "thread_busy" and how.details["runId"] in (f"r{number}-1", f"r{number}-2")
+    return True

@@ -168,9 +168,16 @@ class _Explaining:
             item.what, item.by = "note", None
         elif claim is not None and claim.fate == "injected":
             item.what, item.why, item.by = claim.what or "message", claim.why, claim.by
+            item.of = self._places(claim.of)
         item.blob = store_blob(self.blobs, canon)
         item.after = self._after(message, digest)
         return item
+
+    def _places(self, ids: Sequence[str]) -> list[int] | None:
+        """Return the positions of the messages that are quoted, if any are."""
+        if not ids:
+            return None
+        return [position for position, message in self._history if message.id in ids]
 
     def _after(self, message: Message, digest: str) -> int:
         claim = self._of_digest.get(digest)

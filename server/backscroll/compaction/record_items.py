@@ -28,6 +28,7 @@ class Item:
     before: int = 0
     after: int = 0
     body: str | None = None
+    of: list[int] | None = None
 
 
 def spans(items: Sequence[Item]) -> list[dict[str, Any]]:
@@ -51,7 +52,7 @@ def _span(item: Item) -> dict[str, Any]:
     out: dict[str, Any] = {"fate": item.fate}
     if item.position is not None:
         out["from"] = out["to"] = item.position
-    for name in ("what", "role", "blob"):
+    for name in ("what", "role", "blob", "of"):
         if getattr(item, name) is not None:
             out[name] = getattr(item, name)
     out["tokens"] = [item.before, item.after]

@@ -133,7 +133,7 @@ def _sent(span: Mapping[str, Any], sent: list[int]) -> dict[str, Any]:
     if "from" in span:
         out["history"] = [span["from"], span["to"]]
     out["sent"] = sent
-    for name in ("what", "role"):
+    for name in ("what", "role", "of"):
         if name in span:
             out[name] = span[name]
     if "from" in span:

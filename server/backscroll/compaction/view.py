@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from backscroll.compaction.facts import first_user
 from backscroll.compaction.reading import Reading
+from backscroll.compaction.recalled import pieces_of
 from backscroll.compaction.store import Cache
 from backscroll.compaction.summary_text import digest_message, summary_message
 from backscroll.kernel.message import Message
@@ -54,6 +55,7 @@ class ViewItem:
     before: int
     after: int
     what: str | None = None
+    of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +115,10 @@ def _rest(reading: Reading, layout: Layout, start: int) -> Iterator[ViewItem]:
         if text is not None:
             ref = reading.refs[index]
             tokens = reading.estimate(text)
-            waiting.append(
-                ViewItem(text, None, "injected", f"looked up by #{ref}", 0, tokens, "recall")
-            )
+            found = pieces_of(reading.history[index])
+            of = tuple(dict.fromkeys(piece.message_id for piece in found))
+            why = f"looked up by #{ref}"
+            waiting.append(ViewItem(text, None, "injected", why, 0, tokens, "recall", of))
         if index + 1 == reading.group_of(index).end:
             yield from waiting
             waiting.clear()
@@ -135,6 +138,7 @@ def claims(view: View, reading: Reading) -> tuple[Claim, ...]:
             item.what,
             digest(item.message),
             (item.before, item.after),
+            item.of,
         )
         for item in view.items
     ]

@@ -41,7 +41,8 @@ class Claim:
     """What a layer says became of one message, and why; the call record checks it.
 
     `index` is the position, from 0, in the history that the layer received; None for what has no
-    original. `digest` is the sha256 of the canonical sent form of the body it put there.
+    original. `digest` is the sha256 of the canonical sent form of the body it put there, `of` are
+    the ids of messages that an injected one quotes.
     """
 
     fate: Fate
@@ -52,6 +53,7 @@ class Claim:
     what: str | None = None
     digest: str | None = None
     tokens: tuple[int, int] | None = None
+    of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
