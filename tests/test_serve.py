@@ -16,6 +16,7 @@ import psutil
 import pytest
 from deadlines import wait_until
 from processes import PROGRAMS, ServerProcess, child_env, free_port
+from served import request
 
 
 @pytest.fixture
@@ -129,6 +130,39 @@ def test_model_without_a_key(tmp_path: Path) -> None:
     said = refused("served_agent", "--port", "0", "--data-dir", str(tmp_path), **env)
 
     assert "OPENAI_API_KEY" in said
+
+
+DEAF = """
+import asyncio
+from contextlib import suppress
+from backscroll import Agent, tool
+
+@tool
+async def deaf() -> str:
+    "Never end."
+    while True:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+agent = Agent(name="a", model="demo", tools=[deaf])
+"""
+
+
+def test_a_tool_that_never_ends(tmp_path: Path) -> None:
+    """A stop signal ends the process although a tool heeds no cancellation."""
+    (tmp_path / "deaf_agent.py").write_text(DEAF, encoding="utf-8")
+    body = request("t", "r", "use deaf {}")
+    env = {"BACKSCROLL_DRAIN_S": "0.5"}
+    server = ServerProcess("deaf_agent", data_dir=tmp_path / "data", cwd=tmp_path, env=env)
+    with server, httpx.Client(trust_env=False) as client:
+        with client.stream("POST", f"{server.url}/agui", json=body, timeout=20) as answer:
+            for line in answer.iter_lines():
+                if "TOOL_CALL_END" in line:
+                    break
+        server.signal(signal.SIGTERM)
+
+        assert server.wait(15) == 0
+        assert "does not heed its end" in server.output()
 
 
 AWAY = """

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import fields
 from typing import Any
 
 import httpx
+import pytest
 from backscroll.kernel.tool import tool
 from backscroll.settings import Settings
 from backscroll.web import worker_server as module
@@ -97,6 +100,27 @@ def test_a_worker_serves_until_a_signal(valkey_url: str, prefix: str) -> None:
         asker.join(10)
 
     assert seen == [200]
+
+
+def test_a_task_that_heeds_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told from one that ends when it is cancelled, and is not waited for."""
+    monkeypatch.setattr(module, "LEAVE_S", 0.05)
+    release = asyncio.Event()
+
+    async def deaf() -> None:
+        while not release.is_set():
+            with suppress(asyncio.CancelledError):
+                await release.wait()
+
+    with asyncio.Runner() as runner:
+        task = runner.get_loop().create_task(deaf())
+        runner.run(asyncio.sleep(0))
+        first = runner.run(module._all_ended())
+        release.set()
+        runner.run(asyncio.wait({task}))
+        runner.get_loop().create_task(asyncio.sleep(60))
+
+        assert (first, runner.run(module._all_ended())) == (False, True)
 
 
 def test_the_faster_loop_is_optional(monkeypatch: Any) -> None:

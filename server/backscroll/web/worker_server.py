@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,11 @@ from backscroll.web.app import build_app
 from backscroll.web.origins import OriginRules
 from backscroll.web.services import WebLimits
 from backscroll.web.serving import ServingOptions, make_server
+
+logger = logging.getLogger(__name__)
+
+LEAVE_S = 2.0
+"""How long tasks may take to end when the worker does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,8 +64,23 @@ def run_worker(setup: WorkerSetup, listener: socket.socket, on_ready: Callable[[
 
     What keeps the agent from being opened is raised as it is.
     """
-    with asyncio.Runner(loop_factory=_loop()) as runner:
+    runner = asyncio.Runner(loop_factory=_loop())
+    try:
         runner.run(_serve(setup, listener, on_ready))
+    finally:
+        if runner.run(_all_ended()):
+            runner.close()
+        else:
+            # Closing the loop would wait for it for ever; the process takes it along.
+            logger.warning("a task does not heed its end, so it is left behind")
+
+
+async def _all_ended() -> bool:
+    """Cancel what still runs; False when some of it, such as a tool, does not heed that."""
+    rest = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in rest:
+        task.cancel()
+    return not rest or not (await asyncio.wait(rest, timeout=LEAVE_S))[1]
 
 
 async def _serve(setup: WorkerSetup, listener: socket.socket, on_ready: Callable[[], None]) -> None:
