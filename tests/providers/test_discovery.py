@@ -114,6 +114,17 @@ async def test_a_model_of_the_messages_wire_is_asked_for_as_well(
     assert found == (500_000, "/v1/models")
 
 
+async def test_a_server_that_is_away_is_asked_once(provider: ScriptedProvider) -> None:
+    """A refusal of the first question leaves the second; a server that is down gets none."""
+    show = (200, {"parameters": "num_ctx 8192"})
+    provider.configure(routes={"/api/ps": (503, "loading"), "/api/show": show})
+    down = await learned(provider, "ollama")
+    provider.configure(routes={"/api/ps": (404, "no such route"), "/api/show": show})
+
+    assert down == (None, "unknown")
+    assert await learned(provider, "ollama") == (8192, "/api/show num_ctx")
+
+
 async def test_other_models_are_left_alone() -> None:
     """A model without an endpoint stays as it is."""
     model = DemoModel()

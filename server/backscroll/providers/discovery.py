@@ -85,7 +85,8 @@ async def _running(model: HttpModel) -> int | None:
     try:
         body = await _get(model, model.endpoint.root("/api/ps"))
     except ModelError as error:
-        _log.debug("model %r: %s", model.name, error)
+        if error.kind != "invalid_request":
+            raise
         return None
     listed = body.get("models") if isinstance(body, Mapping) else None
     return _listed(listed, model.name if ":" in model.name else f"{model.name}:latest")
