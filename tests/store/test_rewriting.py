@@ -104,7 +104,9 @@ async def test_a_history_is_replaced_in_one_step(memory: RedisChatMemory, log: T
     assert (memory.positions("t"), memory.rewrites) == ([3, 4, 5], 1)
     reader = HistoryReader(log.clients, log.keys)
     assert [s.position for s in await reader.by_ids(T, [*"abcdse"])] == [3, 4, 5]
-    assert (await reader.total(T), len(await reader.stored(T, 1, 5))) == (5, 3)
+    assert (await reader.total(T), len((await reader.read(T)).live)) == (5, 3)
+    shown = [(s.message.id, s.marks) for s in await reader.stored(T, 1, 4)]
+    assert shown == [("a", ("archived",)), ("b", ("archived",)), ("c", ()), ("s", ())]
     entry = (await log.read(T, 0))[-1]
     told = json.loads(entry.body)
     assert (told["position"], told["id"], told["replaces"]) == (4, "s", "1-2,4-4")
@@ -204,6 +206,7 @@ async def test_a_history_that_never_rests_is_given_up(memory: RedisChatMemory) -
 async def test_clearing_forgets_what_was_rewritten(memory: RedisChatMemory) -> None:
     """A conversation that begins anew has no past."""
     await memory.replace("t", SHORT, expected=4)
+    assert len(await HistoryReader(memory._log.clients, memory._log.keys).stored(T, 1, 5)) == 3
     await memory.clear("t")
     await memory.add("t", FIVE)
 

@@ -10,6 +10,7 @@ from backscroll.store.connection import RedisClients, store_errors
 from backscroll.store.history import (
     HistoryChange,
     Ranges,
+    Rewrite,
     StoredHistory,
     StoredMessage,
     decode,
@@ -17,7 +18,7 @@ from backscroll.store.history import (
     parse_rewrites,
 )
 from backscroll.store.keys import Keys, ThreadKey
-from backscroll.store.rewriting import as_of
+from backscroll.store.rewriting import archived, as_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +66,29 @@ class HistoryReader:
         self, thread: ThreadKey, known: StoredHistory, rewrites: int
     ) -> list[tuple[int, Message]]:
         """Return the messages of a history by position as they were after so many rewritings."""
-        names = [one.archive for one in known.rewrites[rewrites:] if one.archive]
-        archives: dict[str, bytes] = {}
-        if names:
-            with store_errors("read archived messages"):
-                found = await self._clients.read.hmget(self._keys.blobs(thread), names)
-            archives = {n: data for n, data in zip(names, found, strict=True) if data is not None}
-        return as_of(known, rewrites, archives)
+        return as_of(known, rewrites, await self._archives(thread, known.rewrites[rewrites:]))
+
+    async def _archives(self, thread: ThreadKey, rewrites: Sequence[Rewrite]) -> dict[str, bytes]:
+        """Return the archives of some rewritings by their names, those that there are."""
+        names = [one.archive for one in rewrites if one.archive]
+        if not names:
+            return {}
+        with store_errors("read archived messages"):
+            found = await self._clients.read.hmget(self._keys.blobs(thread), names)
+        return {n: data for n, data in zip(names, found, strict=True) if data is not None}
 
     async def stored(self, thread: ThreadKey, first: int, last: int) -> list[StoredMessage]:
-        """Return the messages at positions first to last."""
+        """Return the messages at positions first to last, and archived ones where none is."""
         if last < max(first, 1):
             return []
         first = max(first, 1)
         fresh, elements = await self._fetch(thread, first - 1, last - 1)
-        return _decode(elements, first - 1, fresh.ranges)
+        found = _decode(elements, first - 1, fresh.ranges)
+        if len(found) == len(elements):
+            return found
+        archives = await self._archives(thread, fresh.rewrites)
+        empty = [first + n for n, element in enumerate(elements) if not element]
+        return sorted([*found, *archived(archives.values(), empty)], key=lambda s: s.position)
 
     async def total(self, thread: ThreadKey) -> int:
         """Return how many messages a thread has, superseded ones included."""

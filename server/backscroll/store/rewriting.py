@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import msgpack
 
@@ -133,6 +133,18 @@ def as_of(
         if (data := archives.get(rewrite.archive)) is not None:
             found.update((s.position, s.message) for s in read_archive(data))
     return sorted(found.items())
+
+
+def archived(archives: Iterable[bytes], positions: Sequence[int]) -> list[StoredMessage]:
+    """Return the messages that were at these positions, which are empty now; each says so."""
+    wanted = set(positions)
+    found = {
+        stored.position: replace(stored, marks=(*stored.marks, "archived"))
+        for data in archives
+        for stored in read_archive(data)
+        if stored.position in wanted
+    }
+    return list(found.values())
 
 
 def read_archive(data: bytes) -> list[StoredMessage]:

@@ -213,14 +213,14 @@ def message_json(stored: StoredMessage, sizes: Sizes, *, full: bool) -> dict[str
 
 
 async def get_message(request: Request) -> Response:
-    """Return one stored message, whole; a superseded one too."""
+    """Return one stored message, whole; a superseded or archived one too."""
     thread = thread_of(request)
     reader = services_of(request).worker.history
     name = unquote(request.path_params["message"])
     found = await reader.by_ids(thread, [name])
     if not found:
         # Only live messages are found by their id; a superseded one is looked for.
-        stored = (await reader.read(thread)).messages
+        stored = await reader.stored(thread, 1, await reader.total(thread))
         found = [one for one in reversed(stored) if one.message.id == name]
     if not found:
         raise RequestRefused("not_found", f"There is no message {name}.", {"thread": thread.key})
