@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
@@ -20,10 +21,11 @@ from backscroll.agent.events import (
     ToolFinished,
     tee,
 )
-from backscroll.kernel.errors import LeaseLost
+from backscroll.kernel.errors import LeaseLost, ModelError
 from backscroll.kernel.model import Finished, Text
+from backscroll.kernel.ports import CancelToken
 from backscroll.kernel.tool import ToolResult, tool
-from played_model import Said, Streamed, call, calls
+from played_model import Said, Streamed, call, calls, sent
 
 
 @tool
@@ -196,9 +198,42 @@ async def test_an_observer_may_not_hide_a_lost_lease() -> None:
 
 
 async def test_without_a_sink() -> None:
-    """EV6: everything works the same."""
-    agent = agent_of(calls(call("look")), "ok", tools=[look])
+    """EV6: everything works the same: requests, history, records, usage and text."""
 
-    result = await agent.invoke("hi", conversation_id="t")
+    async def told(**options: Any) -> tuple[Any, ...]:
+        agent = agent_of(calls(call("look"), text="hm"), "ok", tools=[look])
+        result = await agent.invoke("hi", conversation_id="t", **options)
+        stored = [(m.role, m.content, len(m.tool_calls)) for m in await agent.memory.get("t")]
+        records = [(r.name, r.content, r.outcome, r.attempts) for r in result.records]
+        requests = [sent(request) for request in agent.model.requests]
+        return result.status, result.text, len(result.usage), stored, records, requests
 
-    assert (result.status, len(result.records), len(result.usage)) == ("completed", 1, 2)
+    assert await told() == await told(on_event=Events())
+
+
+@pytest.mark.parametrize("end", ["completed", "paused", "cancelled", "error"])
+async def test_every_start_has_its_end(end: str) -> None:
+    """EV3: the end of the turn is last; each model call and each tool call has ended once.
+
+    Only calls that a pause waits for have no end yet.
+    """
+    token, events = CancelToken(), Events()
+
+    @tool(sensitive=end == "paused")
+    async def act() -> str:
+        """Act."""
+        if end == "cancelled":
+            token.cancel("stop")
+            await asyncio.Event().wait()
+        return "done"
+
+    last = ModelError("provider", "down") if end == "error" else "ok"
+    agent = agent_of(calls(call("look", id="c1"), call("act", id="c2")), last, tools=[look, act])
+
+    result = await agent.invoke("hi", conversation_id="t", on_event=events, cancel=token)
+
+    assert (result.status, events.kinds()[-1]) == (end, "TurnEnded")
+    started = [event.message_id for event in events.of(CallStarted)]
+    assert [event.message_id for event in events.of(CallFinished)] == started != []
+    ended = sorted(event.call_id for event in events.of(ToolFinished))
+    assert ended == ([] if end == "paused" else ["c1", "c2"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import httpx
 import pytest
 from backscroll.kernel import errors
@@ -62,6 +65,39 @@ def test_each_code_belongs_to_one_class() -> None:
             assert code not in seen, (cls, seen.get(code))
             seen[code] = cls
     assert {"internal_error", "store_error", "lease_lost", "message_conflict"} <= set(seen)
+
+
+CODES = {
+    "AssemblyError": "not_a_filter filter_without_hooks memory_filter_first memory_filter_twice "
+    "window_with_compaction compaction_before_memory duplicate_tool invalid_tool invalid_retry "
+    "invalid_schema invalid_text invalid_option",
+    "ClientError": "no_model unknown_tool stream_already_started",
+    "InputError": "invalid_message invalid_content empty_input",
+    "ModelError": " ".join(MODEL_KINDS),
+    "ResumeProblem": "interrupt_incomplete interrupt_unknown interrupt_invalid interrupt_expired "
+    "invalid_arguments tool_gone not_paused pause_unreadable",
+}
+"""The codes of the classes that have several."""
+
+
+def test_every_code_is_raised_by_its_class_only() -> None:
+    """ERR5: what the code raises is what the list of codes has, and each code has one class."""
+    written: dict[str, set[str]] = {name: set() for name in CODES}
+    said: set[str] = set()
+    for path in (Path(errors.__file__).parents[1]).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                said.add(node.value)
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in CODES:
+                first = [arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant)]
+                written[node.func.id].update(map(str, first))  # type: ignore[attr-defined]
+    listed = {name: set(codes.split()) for name, codes in CODES.items()}
+
+    assert {
+        name: codes - listed[name] for name, codes in written.items() if codes - listed[name]
+    } == {}
+    assert set().union(*listed.values()) - said == set()
+    assert sum(map(len, listed.values())) == len(set().union(*listed.values()))
 
 
 def test_the_tree_is_drawn_at_the_top() -> None:

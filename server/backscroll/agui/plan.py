@@ -55,6 +55,7 @@ class Plan:
 
     `resumes` is the pause that the turn goes on with, `answers` those to its items, and `said`
     user messages that are stored behind its results. `pause` is what becomes of the thread's pause.
+    `refused` is a question that is answered by a refusal and not stored.
     """
 
     action: Action
@@ -73,6 +74,7 @@ class Plan:
     answers: Mapping[str, PauseAnswer] = field(default_factory=dict)
     said: tuple[Message, ...] = ()
     pause: PauseChange | None = None
+    refused: tuple[Message, ...] = ()
 
 
 def abandoned(calls: Iterable[ToolCall], ids: Ids, texts: Texts) -> tuple[Message, ...]:

@@ -16,6 +16,7 @@ from backscroll.agui.options import AgentRules
 from backscroll.agui.plan import Plan, Stored
 from backscroll.agui.reconcile import reconcile
 from backscroll.agui.refusal import RequestRefused
+from backscroll.agui.screened import screened
 from backscroll.kernel.errors import StoreError
 from backscroll.kernel.message import Message
 from backscroll.kernel.ports import Ids, RandomIds
@@ -240,6 +241,7 @@ class Registry:
         waiting = await self.answers.waiting(thread, gives_up=request.options.abandon)
         known = Stored(history, record is not None, waiting)
         plan = reconcile(request, known, self._ids, self.agent.texts, self.agent_rules)
+        plan = screened(plan, self.agent.screen)
         encoder = self._assembly.encoder(request)
         start = self._assembly.start(thread, request, mark, stored, plan, encoder)
         match await self.store.start(start):

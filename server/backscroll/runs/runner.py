@@ -144,7 +144,7 @@ class Runner:
             "on_event": parts.sink,
         }
         if plan.resumes is None:
-            result = await parts.agent.invoke((), **options)
+            result = await parts.agent.invoke(plan.refused, **options)
         else:
             result = await self._resume(plan.resumes, options)
         await parts.sink.flush()
