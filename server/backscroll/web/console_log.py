@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from backscroll import __version__
 from backscroll.agui.refusal import RequestRefused
@@ -29,6 +29,7 @@ from backscroll.web.answers import (
     thread_of,
     words,
 )
+from backscroll.web.download import Download
 
 MOST = 1000
 SEARCHED = 5000
@@ -118,7 +119,8 @@ async def export(request: Request) -> Response:
         "Content-Disposition": f'attachment; filename="{name}"',
     }
     lines = _lines(log, thread, head.seq, format_ == "events", keep)
-    return StreamingResponse(lines, 200, headers, "application/x-ndjson")
+    timeout_s = services_of(request).limits.send_timeout_s
+    return Download(lines, headers, "application/x-ndjson", timeout_s)
 
 
 async def _lines(
