@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator
 import msgpack
 import pytest
 from backscroll.runs import hub as hub_module
-from backscroll.runs.hub import Feed, Held, Hub
+from backscroll.runs.hub import Feed, Held, Hub, ThreadDeleted
 from backscroll.store.connection import RedisClients, connect
 from backscroll.store.entry import Entry, NewEntry
 from backscroll.store.keys import Keys, ThreadKey
 from backscroll.store.thread_log import LogHead, ThreadLog
+from backscroll.store.threads import ThreadStore
 from cutting_proxy import cutting_proxy
 from deadlines import scaled
 from working import key
@@ -296,3 +297,40 @@ async def test_waiting_for_a_subscription_has_an_end(
     await hub.wait_subscribed(0.01)
 
     assert not hub.subscribed and "subscription is not up" in caplog.text
+
+
+async def test_a_deleted_thread_ends_its_feeds(hub: Hub, log: ThreadLog) -> None:
+    """Readers are told; whoever watches the name afterwards reads the new thread from 1."""
+    await log.append(key(), [entry(str(n)) for n in range(9)], fence=0)
+    async with hub.watch(key()) as old, hub.watch(key()) as other:
+        assert await read_until(old, 9) == list(range(1, 10))
+        waiting = asyncio.ensure_future(old.after(9))
+        await ThreadStore(log).delete(key())
+        with pytest.raises(ThreadDeleted):
+            await asyncio.wait_for(waiting, scaled(10))
+        await log.append(key(), [entry("new"), entry("newer")], fence=0)
+
+        async with hub.watch(key()) as new:
+            assert await read_until(new, 2) == [1, 2]
+        with pytest.raises(ThreadDeleted):
+            await other.after(0)
+
+
+async def test_a_deletion_that_nobody_heard_is_noticed(
+    hub: Hub, log: ThreadLog, clients: RedisClients, keys: Keys, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The comparison with the log finds another epoch, or no log at all."""
+    monkeypatch.setattr(hub_module, "CHECK_S", 0.05)
+    for is_made_again in (False, True):
+        await log.append(key(), [entry(str(n)) for n in range(5)], fence=0)
+        async with hub.watch(key()) as feed:
+            assert len(await read_until(feed, 5)) == 5
+            waiting = asyncio.ensure_future(feed.after(5))
+            async with clients.write.pipeline(transaction=True) as pipe:
+                pipe.delete(keys.log(key()), keys.meta(key()))
+                if is_made_again:
+                    pipe.hset(keys.meta(key()), mapping={"seq": 3, "epoch": "aaaa"})
+                await pipe.execute()
+
+            with pytest.raises(ThreadDeleted):
+                await asyncio.wait_for(waiting, scaled(10))

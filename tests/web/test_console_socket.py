@@ -106,6 +106,23 @@ async def test_what_cannot_be_continued(valkey_url: str, prefix: str, after: int
     assert [e["seq"] for e in seen] == list(range(4, head + 1))
 
 
+async def test_a_thread_that_is_deleted_and_made_again(valkey_url: str, prefix: str) -> None:
+    """9.4: the notice that nothing of it is left, then the new one from its first entry."""
+    async with served(agent_of("one", "two"), valkey_url, prefix) as server:
+        await server.run("t", "r1", "hi", "there")
+        async with console(server) as tab:
+            await tab.ask(subscribe={"thread": "t"})
+            await tab.read()
+            await server.worker.threads.delete(key())
+            notice = await tab.read()
+            await server.run("t", "r2", "hi")
+            seen = await tab.entries(await head_of(server))
+        logged = await entries(server.worker)
+
+    assert notice == {"thread": "t", "resync": {"floor": 0, "head": 0}}
+    assert [e["seq"] for e in seen] == [e.seq for e in logged]
+
+
 async def test_batches_are_bounded(
     valkey_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -270,3 +270,17 @@ async def test_a_live_run_is_attached_to(valkey_url: str, prefix: str) -> None:
 def services_of(worker: Worker) -> Services:
     """Return services with patient limits."""
     return Services(worker, WebLimits())
+
+
+async def test_a_deleted_thread_ends_its_watch(valkey_url: str, prefix: str) -> None:
+    """The answer ends; who asks again watches what has the name now."""
+    async with served(agent_of("one"), valkey_url, prefix) as server:
+        await server.run("t", "r1", "hi")
+        async with server.http.stream("GET", "/agui?threadId=t&protocolVersion=1.0") as answer:
+            lines = answer.aiter_lines()
+            while not (await anext(lines)).startswith("id: "):
+                pass
+            await server.worker.threads.delete(key())
+            rest = [line async for line in lines]
+
+    assert len([line for line in rest if line]) == 1 and "RUN_FINISHED" in rest[0]

@@ -246,3 +246,23 @@ async def test_a_fault_of_ours_closes_with_1011(
             assert await closed(socket) == (1011, "internal_error")
 
     assert "a feed failed" in caplog.text
+
+
+async def test_a_deleted_thread_ends_its_watches(valkey_url: str, prefix: str) -> None:
+    """7.5: 1000 `deleted` for the watch of the address, `unwatched` for one by frame."""
+    async with opened(valkey_url, prefix, WATCH, "one", "two") as (server, by_address):
+        await server.run("t", "r1", "hi")
+        async with server.socket(DURABLE) as by_frame:
+            await say(by_frame, type="watch", threadId="t")
+            while "id" not in await read(by_frame):
+                pass
+            assert await server.worker.threads.delete(key()) is None
+
+            assert await closed(by_address) == (1000, "deleted")
+            assert await read(by_frame) == {"type": "unwatched", "threadId": "t"}
+            await server.run("t", "r2", "again")
+            await say(by_frame, type="watch", threadId="t")
+            told = [await read(by_frame) for _ in range(3)]
+
+    assert [m["content"] for m in told[1]["messages"]] == ["again", "two"]
+    assert told[-1]["chunk"]["type"] == "RUN_FINISHED"

@@ -28,6 +28,10 @@ RING_BYTES = 4 * 1024 * 1024
 CHECK_S = 5.0
 
 
+class ThreadDeleted(StoreError):
+    """The thread a feed reads was deleted; what has its name now is another one."""
+
+
 class LogReader(Protocol):
     """What the hub needs of the log."""
 
@@ -67,6 +71,8 @@ class _Watched:
 
     def __init__(self) -> None:
         self.watchers = 0
+        self.life = 0
+        self.epoch = ""
         self.head = 0
         self.ring: deque[Held] = deque()
         self.bytes = 0
@@ -78,6 +84,8 @@ class _Watched:
         if bell.stop:
             for listener in list(self.stops):
                 listener(bell.stop)
+        if not bell.stop and not bell.last:
+            self.forget()
         if bell.last <= self.head:
             return
         if self.ring and bell.first != self.ring[-1].seq + 1:
@@ -98,6 +106,21 @@ class _Watched:
             self.changed.set()
             self.changed = asyncio.Event()
 
+    def forget(self) -> None:
+        """Begin anew, since the thread was deleted, and wake the readers."""
+        self._clear()
+        self.life += 1
+        self.head, self.epoch = 0, ""
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+    def compare(self, found: LogHead, heard: int) -> None:
+        """Take in the head of the log; `heard` is how far it was known to reach before the read."""
+        if heard and (not found.exists or self.epoch not in ("", found.epoch)):
+            self.forget()
+        self.epoch = found.epoch
+        self.advance(found.seq)
+
     def after(self, cursor: int, limit: int) -> list[Held] | None:
         """Return what the ring holds after a cursor, or None if it does not reach back so far."""
         if not self.ring or self.ring[0].seq > cursor + 1 or self.ring[-1].seq <= cursor:
@@ -116,6 +139,7 @@ class Feed:
     def __init__(self, thread: ThreadKey, watched: _Watched, log: LogReader) -> None:
         self.thread = thread
         self._watched, self._log = watched, log
+        self._life = watched.life
 
     @property
     def head(self) -> int:
@@ -123,17 +147,26 @@ class Feed:
         return self._watched.head
 
     async def after(self, cursor: int, limit: int = 200) -> list[Held]:
-        """Return entries after the cursor, in order and without holes; waits until there is one."""
+        """Return entries after the cursor, in order and without holes; waits until there is one.
+
+        Raises ThreadDeleted.
+        """
         while True:
             changed = self._watched.changed
+            self._check_life()
             if self._watched.head > cursor:
                 held = self._watched.after(cursor, limit)
                 if held is None:
                     found = await self._log.read(self.thread, cursor, limit)
+                    self._check_life()
                     held = [Held(entry) for entry in found]
                 if held:
                     return held
             await changed.wait()
+
+    def _check_life(self) -> None:
+        if self._watched.life != self._life:
+            raise ThreadDeleted(f"thread {self.thread.thread_id!r} was deleted")
 
     def on_stop(self, listener: Callable[[str], None]) -> Callable[[], None]:
         """Call back with the run id when a stop is asked for; returns what ends that."""
@@ -177,7 +210,7 @@ class Hub:
         watched.watchers += 1
         try:
             await self._bells.subscribe(thread)
-            watched.advance((await self._log.head(thread)).seq)
+            await self._compare_one(thread, watched)
             yield Feed(thread, watched, self._log)
         finally:
             watched.watchers -= 1
@@ -205,10 +238,14 @@ class Hub:
             self._check.clear()
             stale, self._stale = self._stale, set()
             for thread in stale & self._watched.keys():
+                watched = self._watched.get(thread)
+                if watched is None:
+                    continue
                 try:
-                    head = (await self._log.head(thread)).seq
+                    await self._compare_one(thread, watched)
                 except StoreError:
                     self._stale.add(thread)
-                    continue
-                if thread in self._watched:
-                    self._watched[thread].advance(head)
+
+    async def _compare_one(self, thread: ThreadKey, watched: _Watched) -> None:
+        heard = watched.head
+        watched.compare(await self._log.head(thread), heard)

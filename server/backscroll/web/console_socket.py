@@ -15,6 +15,7 @@ from backscroll.agui.refusal import Problem, RequestRefused, error_member
 from backscroll.kernel.canon import canonical_json, clean_text
 from backscroll.kernel.errors import StoreError
 from backscroll.runs.entry_json import entry_live
+from backscroll.runs.hub import ThreadDeleted
 from backscroll.store.keys import ThreadKey
 from backscroll.web.answers import DIGITS
 from backscroll.web.console_questions import (
@@ -116,6 +117,16 @@ class ConsoleSocket:
             await cancel_all([task])
 
     async def _thread(self, thread: ThreadKey, after: int | None) -> None:
+        """Send a thread's entries; when it is deleted, those of its successor, after a resync."""
+        while True:
+            try:
+                await self._entries(thread, after)
+            except ThreadDeleted:
+                resync = {"floor": 0, "head": 0}
+                await self._say({"thread": thread.key, "resync": resync})
+                after = 0
+
+    async def _entries(self, thread: ThreadKey, after: int | None) -> None:
         """Send a thread's entries in batches, each seq once and rising."""
         async with self._worker.hub.watch(thread) as feed:
             head = await self._worker.log.head(thread)

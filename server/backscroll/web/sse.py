@@ -12,6 +12,7 @@ from backscroll.agui.cursor import Cursor, parse_cursor
 from backscroll.agui.input import read_request
 from backscroll.agui.refusal import Problem, RequestRefused
 from backscroll.kernel.errors import StoreError
+from backscroll.runs.hub import ThreadDeleted
 from backscroll.runs.registry import Accepted
 from backscroll.web.answers import read_body
 from backscroll.web.delivery import NeedsResync
@@ -149,6 +150,8 @@ class EventStream:
             return
         except NeedsResync:
             await self._write([": resync\n\n"])
+        except ThreadDeleted:
+            return
         except StoreError as error:
             logger.warning("a stream ended: %s", error)
         except Exception:

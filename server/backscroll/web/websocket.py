@@ -16,6 +16,7 @@ from backscroll.agui.refusal import RequestRefused
 from backscroll.agui.refused import refusal_event, refusal_notice
 from backscroll.kernel.canon import canonical_json
 from backscroll.kernel.errors import StoreError
+from backscroll.runs.hub import ThreadDeleted
 from backscroll.runs.registry import Accepted
 from backscroll.web.bad_frames import BadFrames
 from backscroll.web.console_questions import answer_notice
@@ -30,6 +31,12 @@ logger = logging.getLogger(__name__)
 PING = '{"type":"ping"}'
 PONG = '{"type":"pong"}'
 QUEUED = 256
+
+
+def unwatched(thread_id: str) -> str:
+    """Return the notice that a watch has ended."""
+    return canonical_json({"type": "unwatched", "threadId": thread_id})
+
 
 Job = Callable[[], Awaitable[None]]
 
@@ -179,7 +186,7 @@ class AguiSocket:
                 task = self._watches.pop(thread_id, None)
                 if task is not None:
                     await cancel_all([task])
-                await self._say(canonical_json({"type": "unwatched", "threadId": thread_id}))
+                await self._say(unwatched(thread_id))
             case Watch():
                 raise RequestRefused("one_stream", "A bare socket watches by its address only.")
 
@@ -195,7 +202,13 @@ class AguiSocket:
         thread = self._services.thread(thread_id)
 
         async def deliver() -> None:
-            await Feeds(self._services, self._peer).watch(thread, watch.offset)
+            try:
+                await Feeds(self._services, self._peer).watch(thread, watch.offset)
+            except ThreadDeleted:
+                if thread_id == self._query.thread_id:
+                    raise
+                self._watches.pop(thread_id, None)
+                await self._say(unwatched(thread_id))
 
         self._watches[thread_id] = asyncio.ensure_future(self._guarded(deliver))
 
@@ -234,6 +247,8 @@ class AguiSocket:
             return
         except NeedsResync:
             await self._writer.close(1013, "resync")
+        except ThreadDeleted:
+            await self._writer.close(1000, "deleted")
         except StoreError as error:
             logger.warning("a feed ended: %s", error)
             await self._writer.close(1013, "unavailable")
