@@ -76,16 +76,27 @@ async def test_options_of_one_turn_do_not_leak() -> None:
 
 
 async def test_tags() -> None:
-    """TOOL7: tags choose what is offered; a call of what they exclude is answered as unknown."""
+    """TOOL7: tags choose what is offered; a call of what they exclude is answered as unknown.
+
+    Tools given with the turn are offered whatever their tags.
+    """
+
+    @tool(tags={"a"})
+    async def inline() -> str:
+        """Come along."""
+        return "here"
+
     agent = agent_of(calls(call("touch")), "ok", tools=[look, touch])
 
     result = await agent.invoke("hi", tags={"a"})
-    only = agent_of("ok", tools=[look, touch])
+    only = agent_of("ok", "ok", tools=[look, touch])
     await only.invoke("hi", exclude_tags={"a"})
+    await only.invoke("hi", tags={"none"}, exclude_tags={"a"}, tools=[inline])
 
     assert [t.name for t in model_of(agent).requests[0].tools] == ["look"]
     assert 'no tool named "touch"' in str(result.records[0].content)
-    assert [t.name for t in model_of(only).requests[0].tools] == ["touch"]
+    offered = [[t.name for t in request.tools] for request in model_of(only).requests]
+    assert offered == [["touch"], ["inline"]]
 
 
 async def test_inline_tools_are_checked_against_all() -> None:
