@@ -171,13 +171,13 @@ async def test_the_same_request_again_does_not_run_twice(valkey_url: str, prefix
 
 @pytest.mark.timeout(180)
 async def test_two_sends_at_the_same_instant(valkey_url: str, prefix: str) -> None:
-    """concurrency-01: forty rounds on two workers; one runs, the other is told and comes again."""
-    agent = Agent(name="a", model=StreamingModel([lambda _: Said("done")] * 80))
+    """concurrency-01: 25 rounds on two workers; one runs, the other is told and comes again."""
+    agent = Agent(name="a", model=StreamingModel([lambda _: Said("done")] * 50))
     async with (
         working(agent, valkey_url, prefix) as one,
         working(agent, valkey_url, prefix) as two,
     ):
-        for n in range(40):
+        for n in range(25):
             thread = f"t{n}"
             inputs = [asked(thread, f"r{n}-{k}", said(f"m{k}", f"question {k}")) for k in (1, 2)]
             pairs = list(zip((one, two), inputs, strict=True))

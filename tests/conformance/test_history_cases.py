@@ -19,8 +19,8 @@ from backscroll.store.keys import Keys
 from backscroll.store.thread_log import ThreadLog
 from backscroll.store.threads import ThreadStore
 from played_model import StreamingModel
-from runs.test_ahead import Windowed
 from served import Served, request, served
+from windowed_model import Windowed
 from working import key, run, working
 
 NAMES = ["a", "a:b", "a*", "a[1]", "会话 1", "x" * 200, "../a"]

@@ -23,8 +23,8 @@ from compaction.edge import NOTES
 from compaction.planning import talk
 from deadlines import scaled
 from processes import PROGRAMS
-from runs.test_ahead import Windowed
 from scripted_provider import Reply, ScriptedProvider
+from windowed_model import Windowed
 from working import bodies, events, run, working
 
 LONG = talk(46, 60)
@@ -83,19 +83,14 @@ async def at_once(
     return [await one.told() for one in ones]
 
 
-@pytest.mark.parametrize("roles", [FILTERS, WITH_AHEAD])
 async def test_four_processes_make_one_summary(
-    valkey_url: str,
-    prefix: str,
-    clients: RedisClients,
-    provider: ScriptedProvider,
-    roles: Sequence[str],
+    valkey_url: str, prefix: str, clients: RedisClients, provider: ScriptedProvider
 ) -> None:
     """concurrency-05, STO3: one summariser call for the range, all use it, no append is lost."""
     memory = RedisChatMemory(ThreadLog(clients, Keys(prefix), "w"))
     await memory.add("t", LONG)
     provider.add(Reply(text=NOTES, hold_after=0))
-    found = await at_once(valkey_url, prefix, provider, roles, "p")
+    found = await at_once(valkey_url, prefix, provider, WITH_AHEAD, "p")
     views = [told["sent"] for told in found if "sent" in told]
     entry = await RedisCompactionStore(clients, Keys(prefix)).get("t")
 

@@ -13,13 +13,12 @@ from backscroll.compaction.extractive import ExtractiveSummariser
 from backscroll.compaction.filter import Compaction
 from backscroll.compaction.summariser import SummaryDraft, SummaryPart
 from backscroll.kernel.errors import StoreError
-from backscroll.kernel.model import ModelProfile
 from backscroll.kernel.ports import CancelToken
 from backscroll.runs.ahead import AheadSummaries, _cancel_at_start
 from backscroll.runs.worker import Worker
 from deadlines import scaled
-from played_model import StreamingModel
 from served import until
+from windowed_model import Windowed
 from working import bodies, events, key, run, working
 
 WORDS = "The report of this week holds many words and not one surprise for anybody at all. "
@@ -41,14 +40,6 @@ class Gated(ExtractiveSummariser):
             self.stopped += 1
             raise
         return await super().summarise(part)
-
-
-class Windowed(StreamingModel):
-    """A model with a small window."""
-
-    def __init__(self, script: Any) -> None:
-        super().__init__(script)
-        self.profile = ModelProfile(8_000, "configured")
 
 
 def agent_with(summariser: Gated, **options: Any) -> Agent:
