@@ -58,6 +58,7 @@ def test_send_stream_tool_end(chat: Page, story: Story) -> None:
     expect(card.get_by_role("tree", name="Arguments")).to_contain_text("pages: 3")
     expect(card).to_contain_text("page 2:")
     expect(items(chat, "end")).to_have_text("finished")
+    expect(chat.get_by_role("status")).to_have_text("answer complete, 1 tool call")
     assert words(items(chat, "user")) == ["How was the week?"]
 
 

@@ -213,8 +213,9 @@ class ChatPage extends HTMLElement {
     const known = conversation.items.some((item) => item.kind === 'assistant');
     if (running === null && known && !this.#callsRead) this.#readCalls();
     if (this.#wasRunning && running === null) {
-      const last = conversation.items.findLast((item) => item.kind === 'assistant');
-      this.#app.frame.status.announce(`answer complete, ${plural(last?.calls?.length ?? 0, 'tool call')}`);
+      const asked = conversation.items.findLastIndex((item) => item.kind === 'user');
+      const calls = conversation.items.slice(asked + 1).reduce((sum, item) => sum + (item.calls?.length ?? 0), 0);
+      this.#app.frame.status.announce(`answer complete, ${plural(calls, 'tool call')}`);
       this.#readCalls();
     }
     this.#wasRunning = running !== null;

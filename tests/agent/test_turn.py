@@ -195,6 +195,28 @@ async def test_errors_of_filters_become_results() -> None:
     assert (result.status, result.error) == ("error", error)
 
 
+@pytest.mark.parametrize("hook", ["turn", "iteration", "chat", "tool"])
+async def test_a_filter_that_returns_nothing_is_named(hook: str, caplog: Any) -> None:
+    """A hook that forgets to return what the chain gave ends in a failure that says so."""
+
+    async def forgets(request: Any, chain: Any) -> Any:
+        await chain(request)
+
+    @tool
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    hooks: Any = {hook: forgets}
+    agent = agent_of(calls(call("look")), "ok", tools=[look], filters=[Filter.of("f", **hooks)])
+
+    result = await agent.invoke("hi", conversation_id="t")
+
+    told = result.records[0].content if hook == "tool" else caplog.text
+    assert result.status == ("completed" if hook == "tool" else "error")
+    assert "forgets: expected " in told and "got NoneType" in told
+
+
 async def test_our_own_task_is_cancelled() -> None:
     """A cancel of the surrounding task propagates, and nothing more is stored or sent."""
     from played_model import Streamed

@@ -187,3 +187,17 @@ def test_a_filters_own_message_names_it() -> None:
 
     assert message.origin == "filter:A"
     assert Filter().label == "Filter"
+
+
+async def test_a_hook_that_returns_something_else_is_named() -> None:
+    """What is neither of the expected results says which hook returned it."""
+
+    async def forgets(request: str, chain: Any) -> Any:
+        await chain(request)
+
+    async def terminal(request: str) -> str:
+        return request
+
+    with pytest.raises(TypeError, match=r"forgets: expected str or bytes, got NoneType"):
+        await build_chain([forgets], terminal, str, bytes)("r")
+    assert await build_chain([forgets], terminal)("r") is None

@@ -124,6 +124,14 @@ def unknown(a: Nowhere) -> None:  # type: ignore[name-defined]  # noqa: F821
     """Text."""
 
 
+def by_position(a: int, /) -> None:
+    """Text."""
+
+
+def two_contexts(a: ToolContext, b: ToolContext) -> None:
+    """Text."""
+
+
 async def generator() -> AsyncIterator[int]:
     """Text."""
     yield 1
@@ -137,6 +145,8 @@ async def generator() -> AsyncIterator[int]:
         (odd, "cannot be described"),
         (unknown, "annotations cannot be read"),
         (generator, "generator"),
+        (by_position, "parameter 'a': arguments are passed by name"),
+        (two_contexts, "'a' and 'b' both take the context"),
         (threading.Lock, "cannot be read: no signature found"),
     ],
 )
@@ -145,6 +155,25 @@ def test_what_cannot_be_a_tool_says_why(function: Any, words: str) -> None:
     with pytest.raises(AssemblyError, match=words) as caught:
         read_signature(function, "the_tool", ToolContext)
     assert (caught.value.kind, caught.value.where) == ("invalid_tool", "the_tool")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_parameter_may_have_any_name() -> None:
+    """TOOL3: names that a pydantic model keeps to itself are arguments like any others."""
+
+    def body(_a: int, model_config: str, copy: Annotated[int, "Copies"] = 1) -> None:
+        """Text."""
+
+    signature = read_signature(body, "it", ToolContext)
+    schema = signature.schema()
+
+    assert list(schema["properties"]) == ["_a", "model_config", "copy"]
+    assert schema["required"] == ["_a", "model_config"]
+    assert schema["properties"]["copy"]["description"] == "Copies"
+    values = {"_a": 1, "model_config": "x", "copy": 1}
+    assert signature.values({"_a": 1, "model_config": "x"}) == values
+    problem = signature.values({"_a": "?", "model_config": "x"})
+    assert isinstance(problem, Problem) and problem.field == "_a"
 
 
 def test_both_docstring_styles_describe_parameters() -> None:

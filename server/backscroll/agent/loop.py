@@ -35,7 +35,7 @@ class Loop:
         self._plan, self._state = plan, state
         self.resumption = resumption
         self._left = plan.limit
-        self._iterate: IterationHandler = build_chain(hooks, self._iteration)
+        self._iterate: IterationHandler = build_chain(hooks, self._iteration, Continue, TurnResult)
 
     async def __call__(self, request: TurnRequest) -> TurnResult:
         """Iterate until there is a final result."""

@@ -96,7 +96,7 @@ class Turn:
             await self.plan.reporter.send(event)
             plan = replace(self.plan, system=await self.system(self.state.context))
             loop = Loop(plan, self.state, self.iteration_hooks, resumption)
-            chain: TurnHandler = build_chain(self.turn_hooks, loop)
+            chain: TurnHandler = build_chain(self.turn_hooks, loop, TurnResult)
             result = await chain(
                 TurnRequest(
                     messages,

@@ -104,7 +104,7 @@ class ChatClient:
             random or random_module.Random(),
             lambda: [(item.label, item.tokens()) for item in streams],
         )
-        self.chat_chain: ChatHandler = build_chain(self._hooks("chat"), self.terminal)
+        self.chat_chain: ChatHandler = build_chain(self._hooks("chat"), self.terminal, ChatResponse)
         self._tool_hooks = self._hooks("tool")
 
     async def chat(self, request: ChatRequest) -> ChatResponse:
@@ -145,7 +145,8 @@ class ChatClient:
             self.texts,
             observer,
         )
-        chain: ToolHandler = build_chain(self._tool_hooks, ToolTerminal(found, self.executor))
+        terminal = ToolTerminal(found, self.executor)
+        chain: ToolHandler = build_chain(self._tool_hooks, terminal, ToolResponse)
         try:
             return await chain(request)
         except Never.CONTAINED:

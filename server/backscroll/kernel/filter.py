@@ -125,20 +125,30 @@ def check_filters(filters: Sequence[object]) -> tuple[Filter, ...]:
 def build_chain(
     hooks: Iterable[Callable[[Req, Callable[[Req], Awaitable[Res]]], Awaitable[Res]]],
     terminal: Callable[[Req], Awaitable[Res]],
+    *results: type,
 ) -> Callable[[Req], Awaitable[Res]]:
-    """Fold hooks around a terminal, the first outermost; without hooks it is the terminal."""
+    """Fold hooks around a terminal, the first outermost; without hooks it is the terminal.
+
+    A hook that returns none of the `results` types raises a TypeError that names it.
+    """
     chain = terminal
     for hook in reversed(list(hooks)):
-        chain = _link(hook, chain)
+        chain = _link(hook, chain, results or (object,))
     return chain
 
 
 def _link(
     hook: Callable[[Req, Callable[[Req], Awaitable[Res]]], Awaitable[Res]],
     inner: Callable[[Req], Awaitable[Res]],
+    results: tuple[type, ...],
 ) -> Callable[[Req], Awaitable[Res]]:
     async def run(request: Req) -> Res:
-        return await hook(request, inner)
+        result = await hook(request, inner)
+        if not isinstance(result, results):
+            name = getattr(hook, "__qualname__", type(hook).__name__)
+            expected = " or ".join(cls.__name__ for cls in results)
+            raise TypeError(f"{name}: expected {expected}, got {type(result).__name__}")
+        return result
 
     return run
 

@@ -28,11 +28,15 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a function's signature says: its arguments as a model, and who takes the context."""
+    """What a function's signature says: its arguments as a model, and who takes the context.
+
+    `names` gives the parameter of each field of the model that is named differently.
+    """
 
     model: type[BaseModel]
     context: str | None
     description: str
+    names: Mapping[str, str]
 
     def schema(self) -> dict[str, Any]:
         """Return the JSON Schema: closed, without titles, keys in signature order."""
@@ -52,7 +56,8 @@ class Signature:
         except ValidationError as error:
             first = error.errors(include_url=False, include_context=False)[0]
             return Problem(json_path(first["loc"]) or "arguments", _words(first))
-        return {name: getattr(model, name) for name in type(model).model_fields}
+        fields = type(model).model_fields
+        return {self.names.get(name, name): getattr(model, name) for name in fields}
 
 
 def read_signature(function: Callable[..., Any], name: str, context_type: type) -> Signature:
@@ -66,17 +71,29 @@ def read_signature(function: Callable[..., Any], name: str, context_type: type) 
     except (NameError, TypeError, ValueError) as error:
         raise invalid(name, f"its annotations cannot be read: {error}") from error
     fields: dict[str, Any] = {}
+    names: dict[str, str] = {}
     context = None
     for parameter in parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise invalid(name, f"parameter {parameter.name!r}: *args and **kwargs have no schema")
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            raise invalid(name, f"parameter {parameter.name!r}: arguments are passed by name only")
         if parameter.name not in hints:
             raise invalid(name, f"parameter {parameter.name!r} has no annotation")
         if hints[parameter.name] is context_type:
+            if context is not None:
+                raise invalid(name, f"{context!r} and {parameter.name!r} both take the context")
             context = parameter.name
             continue
-        fields[parameter.name] = _field(parameter, hints[parameter.name], described)
-    return Signature(_model(name, fields), context, summary)
+        hint, default = _field(parameter, hints[parameter.name], described)
+        field = parameter.name
+        if field.startswith("_") or hasattr(BaseModel, field):
+            # A model keeps such names to itself; the schema shows the parameter's all the same.
+            field = f"argument_{len(fields)}"
+            hint = Annotated[hint, Field(alias=parameter.name)]
+            names[field] = parameter.name
+        fields[field] = hint, default
+    return Signature(_model(name, fields), context, summary, names)
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
