@@ -14,6 +14,7 @@ from backscroll.kernel.ports import CancelToken
 from backscroll.kernel.request import ChatRequest
 from backscroll.kernel.usage import Usage
 from compaction.edge import NOTES, Talk, talk_with
+from compaction.histories import u
 from compaction.planning import talk, until
 
 FULL = talk(35, 60)
@@ -54,6 +55,22 @@ async def test_a_nearly_full_view_gets_its_summary_between_runs() -> None:
     assert len(found.model.summaries) == 1 and found.watcher.begun == 0
     assert found.watcher.decisions[-1]["summary"]["source"] == "adopted"
     assert "keep going" in found.sent[0].text
+
+
+async def test_write_back_waits_until_it_is_in_use() -> None:
+    """WBK1: called once, when the ready summary is adopted; neither before nor on later hits."""
+    calls: list[int] = []
+
+    def hook(conversation_id: str, compacted: list[Message], original: list[Message]) -> None:
+        calls.append(len(original))
+
+    found, above = talk_with(write_back=hook), talk(46, 60)
+    await prepared(found, FULL)
+    await found.compaction.dry_run(request(found, above))
+    assert calls == []
+    await found.ask(above)
+    await found.ask([*above, u(999)])
+    assert calls == [len(above)] and len(found.model.summaries) == 1
 
 
 async def test_nothing_is_made_where_nothing_is_needed() -> None:

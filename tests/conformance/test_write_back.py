@@ -19,7 +19,7 @@ from backscroll.runs.verify import verify_thread
 from backscroll.store.chat_memory import RedisChatMemory
 from deadlines import scaled
 from scripted_provider import Call, Recorded, Reply, ScriptedProvider
-from served import Served, served
+from served import Served, served, until
 from working import key, working
 
 NOTES = """## Goal
@@ -152,3 +152,25 @@ async def test_what_is_appended_during_the_summary_survives(
     kept = after[1:at]
     assert kept and kept == before[-len(kept) :] and len(kept) + 1 < len(before)
     assert provider.problems == []
+
+
+async def test_an_operator_compacts_and_the_history_is_shorter(
+    valkey_url: str, prefix: str, provider: ScriptedProvider
+) -> None:
+    """WBK4: by hand, outside of any run; the next call is sent the stored summary."""
+    scenario = Scenario(provider)
+    async with served(agent_for(provider), valkey_url, prefix) as server:
+        await talk(server, scenario, 3)
+        before = (await server.worker.history.read(key())).live
+        await server.http.post("/console/api/threads/t/compact", json={})
+        await until(lambda: not server.worker.operator._compacting, "the summary is made")
+        decisions = (await server.get("/console/api/threads/t/compactions"))["compactions"]
+        done = decisions[-1]
+        after = (await server.worker.history.read(key())).live
+        events = await server.run("t", "next", "and on")
+        found = [one async for one in verify_thread(server.worker.log, key())]
+
+    assert done["action"] == "compact" and done["write_back"]["stored"] is True
+    assert len(after) < len(before) and after[0].message.origin == "filter:compaction"
+    assert events[-1]["type"] == "RUN_FINISHED" and {one.verdict for one in found} == {"same"}
+    assert scenario.calls[-1].messages[0]["content"].startswith("<earlier-conversation>")

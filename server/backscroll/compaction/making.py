@@ -52,7 +52,9 @@ class Making:
         conversation_id = request.conversation_id
         reading = planned.reading
         if planned.job is None or reading is None:
-            return await self.stored(planned, conversation_id)
+            return await self._written_back(
+                await self.stored(planned, conversation_id), conversation_id
+            )
         run.wants_summary(reading.whole, reading.budget.available)
         if run.thrashing:
             return await self.stored(settle(planned, skipped("thrashing")), conversation_id)
@@ -62,10 +64,14 @@ class Making:
         if self.flights.is_flying(conversation_id):
             return await work.after_others()
         done = await self.flights.fly(conversation_id, work.make, request.cancel)
-        if done.made is None:
-            return done
-        run.summarised(reading.whole)
-        if self.write_back is None:
+        if done.made is not None:
+            run.summarised(reading.whole)
+        return await self._written_back(done, conversation_id)
+
+    async def _written_back(self, done: Plan, conversation_id: str | None) -> Plan:
+        """Return the plan after write-back, if its summary is in use for the first time."""
+        is_new = done.made is not None or done.adopted
+        if self.write_back is None or conversation_id is None or not is_new:
             return done
         return await self.write_back.after(done, conversation_id)
 

@@ -90,7 +90,7 @@ def _cannot_replace(memory: object) -> AssemblyError:
 
 @dataclass(frozen=True, slots=True)
 class WritingBack:
-    """Calls the hook once for a fresh summary, and forgets the cache when it was stored."""
+    """Calls the hook once for a summary that comes into use, and forgets it when it was stored."""
 
     hook: WriteBack
     access: StoreAccess
@@ -99,7 +99,7 @@ class WritingBack:
     async def after(self, planned: Plan, conversation_id: str) -> Plan:
         """Return the plan with what came of the hook; what the hook raises is only reported."""
         reading, cache = planned.reading, planned.entry.cache
-        if planned.made is None or reading is None or cache is None or planned.decision is None:
+        if reading is None or cache is None or planned.decision is None:
             return planned
         ref = last_reference(reading, cache.prefix_n)
         message = stored_summary(cache.summary, ref, self.ids.new("msg"), planned.given.means.texts)
