@@ -1,26 +1,50 @@
 """Facts that are planted into sessions, by family: what is said, and what proves that it is there.
 
-The rules of the facts block know most of these families. `changing` is one that they do not know;
-its pattern is to be replaced with every release.
+The families are data (`families.json`, or a file of your own): `text` and `probe` are templates,
+`place` says who says it, `subject` what a newer one replaces, `weight` how often it comes. The
+rules of the facts block know most of the committed ones; the pattern of `changing` is one they do
+not know, and is replaced with every release.
 """
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 Place = Literal["user", "assistant", "result", "path"]
 
+FAMILIES = Path(__file__).resolve().parent / "families.json"
 SERVICES = ("billing", "search", "ledger", "mailer", "gateway", "exporter", "indexer", "planner")
 THINGS = ("release branch", "owner of the rollout", "queue host", "default locale", "test window")
 THINGS_ZH = ("发布分支", "值班负责人", "队列主机", "默认语言", "测试窗口")
 TOWNS = ("Lisbon", "Oslo", "Porto", "Gdansk", "Leuven", "Turku", "Bergen", "Malmo")
+REASONS = (
+    "",
+    "",
+    ", since the team in {town} asked for it twice",
+    " because {service} would otherwise send every order once more",
+)
+REASONS_ZH = ("", "", "，因为{town}的同事已经两次要求过", "，不然{service}会把每个订单再发一遍")
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """How the facts of one family are made; the templates may use the names of `Planter.make`."""
+
+    name: str
+    place: Place
+    text: str
+    probe: str
+    weight: float = 1.0
+    subject: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """One fact: where and how it is said, and the text that must be found in a view.
+    """One fact: how it is said, and the text that must be found in a view.
 
     `subject` names what an update is about; a newer one makes older ones stale.
     """
@@ -32,106 +56,49 @@ class Planted:
     subject: str | None = None
 
 
+def read_families(path: Path = FAMILIES) -> tuple[Family, ...]:
+    """Return the families of a file."""
+    found = json.loads(path.read_text("utf-8"))
+    return tuple(Family(name, **values) for name, values in found.items())
+
+
 class Planter:
-    """Makes facts of all families, each unlike any other of its session."""
+    """Makes facts, each unlike any other of its session."""
 
-    def __init__(self, rng: random.Random) -> None:
-        self._rng = rng
-        self._number = 0
-        self._makers = {
-            "constraint": self._constraint,
-            "update": self._update,
-            "decision": self._decision,
-            "artifact": self._artifact,
-            "value": self._value,
-            "error": self._error,
-            "user prose": self._user_prose,
-            "tool prose": self._tool_prose,
-            "constraint zh": self._constraint_zh,
-            "update zh": self._update_zh,
-            "decision zh": self._decision_zh,
-            "changing": self._changing,
-        }
+    def __init__(self, rng: random.Random, families: tuple[Family, ...]) -> None:
+        self._rng, self._number = rng, 0
+        self._families = families
 
-    @property
-    def families(self) -> tuple[str, ...]:
-        """The names of the families."""
-        return tuple(self._makers)
+    def draw(self, place: Place) -> Planted | None:
+        """Return a new fact of some family that is said in this place."""
+        fitting = [family for family in self._families if family.place == place]
+        if not fitting:
+            return None
+        weights = [family.weight for family in fitting]
+        return self.make(self._rng.choices(fitting, weights)[0])
 
-    def make(self, family: str) -> Planted:
+    def make(self, family: Family) -> Planted:
         """Return a new fact of a family."""
         self._number += 1
-        return self._makers[family]()
+        names = self._names()
+        text, probe = family.text.format(**names), family.probe.format(**names)
+        subject = family.subject.format(**names) if family.subject is not None else None
+        return Planted(family.name, family.place, text, probe, subject)
 
-    def _mark(self) -> str:
-        """Return a word that occurs nowhere else."""
-        letters = "".join(self._rng.choices("bcdfghjklmnpqrstvwxz", k=3))
-        return f"{letters}{self._number}"
-
-    def _because(self) -> str:
-        """Return the reason that people add to what they say."""
-        town, service = self._rng.choice(TOWNS), self._rng.choice(SERVICES)
-        return self._rng.choice(
-            (
-                "",
-                f", since the team in {town} asked for it",
-                f" as {service} needs it to start over on its own",
-            )
-        )
-
-    def _constraint(self) -> Planted:
-        probe = f"restart {self._rng.choice(SERVICES)} before {self._mark()} is drained"
-        return Planted("constraint", "user", f"You must never {probe}{self._because()}.", probe)
-
-    def _update(self) -> Planted:
-        thing, mark = self._rng.choice(THINGS), self._mark()
-        return Planted(
-            "update",
-            "user",
-            f"The {thing} is now {mark}{self._because()}.",
-            f"{thing} is now {mark}",
-            thing,
-        )
-
-    def _decision(self) -> Planted:
-        probe = f"go with {self._mark()} for {self._rng.choice(SERVICES)}"
-        return Planted("decision", "assistant", f"Agreed, we will {probe}{self._because()}.", probe)
-
-    def _artifact(self) -> Planted:
-        path = f"src/{self._rng.choice(SERVICES)}/{self._mark()}.py"
-        return Planted("artifact", "path", path, path)
-
-    def _value(self) -> Planted:
-        probe = f"{self._rng.choice(SERVICES)}_{self._mark()} = {self._rng.randint(10, 9_999)}"
-        return Planted("value", "result", probe, probe)
-
-    def _error(self) -> Planted:
-        code = f"E{self._rng.randint(1_000, 9_999)}{self._number}"
-        text = f"ERROR {self._rng.choice(SERVICES)}: write refused by shard, code {code}"
-        return Planted("error", "result", text, code)
-
-    def _user_prose(self) -> Planted:
-        probe = f"the people in {self._rng.choice(TOWNS)} call it {self._mark()}"
-        return Planted("user prose", "user", f"By the way, {probe}{self._because()}.", probe)
-
-    def _tool_prose(self) -> Planted:
-        probe = f"reviewers from {self._rng.choice(TOWNS)} liked the {self._mark()} layout"
-        return Planted("tool prose", "result", f"As a remark, {probe} of last week.", probe)
-
-    def _constraint_zh(self) -> Planted:
-        probe = f"不要在 {self._mark()} 完成之前重启 {self._rng.choice(SERVICES)}"
-        return Planted("constraint zh", "user", f"请务必记住，{probe}。", probe)
-
-    def _update_zh(self) -> Planted:
-        thing, mark = self._rng.choice(THINGS_ZH), self._mark()
-        return Planted(
-            "update zh", "user", f"{thing}现在是 {mark}。", f"{thing}现在是 {mark}", thing
-        )
-
-    def _decision_zh(self) -> Planted:
-        probe = f"{self._rng.choice(SERVICES)} 改用 {self._mark()}"
-        return Planted("decision zh", "assistant", f"好的，我们决定 {probe}。", probe)
-
-    def _changing(self) -> Planted:
-        probe = f"lantern {self._mark()} swings at {self._rng.choice(TOWNS)}"
-        return Planted("changing", "result", f"note~~ {probe} ~~", probe)
+    def _names(self) -> dict[str, str]:
+        """Return what templates are filled with; `mark` and `code` occur nowhere else."""
+        rng = self._rng
+        letters = "".join(rng.choices("bcdfghjklmnpqrstvwxz", k=3))
+        names = {
+            "mark": f"{letters}{self._number}",
+            "code": f"E{rng.randint(1_000, 9_999)}{self._number}",
+            "number": str(rng.randint(10, 9_999)),
+            "service": rng.choice(SERVICES),
+            "town": rng.choice(TOWNS),
+            "thing": rng.choice(THINGS),
+            "thing_zh": rng.choice(THINGS_ZH),
+        }
+        other = {"service": rng.choice(SERVICES), "town": rng.choice(TOWNS)}
+        names["because"] = rng.choice(REASONS).format(**other)
+        names["because_zh"] = rng.choice(REASONS_ZH).format(**other)
+        return names

@@ -1,38 +1,30 @@
-"""Strategies that are compared: ours, and our own versions of ideas that others use."""
+"""Strategies that ours is compared with: our own versions of ideas that others use."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from backscroll.compaction.budget import Asked, Budget, make_budget
 from backscroll.compaction.canon_forms import references
-from backscroll.compaction.extractive import ExtractiveSummariser, extract
-from backscroll.compaction.facts import FactReader
+from backscroll.compaction.extractive import extract
 from backscroll.compaction.groups import find_groups
-from backscroll.compaction.micro import Shaper
-from backscroll.compaction.plan import PlanInput, plan, settle
-from backscroll.compaction.reading import Means
-from backscroll.compaction.settings import Settings
-from backscroll.compaction.store import EMPTY, CompactionEntry
 from backscroll.compaction.summariser import SummaryPart, transcript_head
-from backscroll.compaction.summary_run import run_job, skipped
 from backscroll.compaction.tokens import Sizes
 from backscroll.kernel.message import Message, Role, user
-from backscroll.kernel.model import ModelProfile
-from backscroll.kernel.ports import CancelToken, SystemClock
+from setting import budget_for
 
 USUAL_SUMMARY, EQUAL_SHARE = 1_200, 0.25
 
 
 @dataclass(slots=True)
 class Work:
-    """What the summariser was asked for so far."""
+    """What the summariser was asked for so far; `aside_ms` is its own processor time."""
 
     calls: int = 0
     tokens: int = 0
+    failed: int = 0
+    aside_ms: float = 0.0
 
 
 class Strategy(Protocol):
@@ -45,57 +37,22 @@ class Strategy(Protocol):
         ...
 
 
-class Backscroll:
-    """Our own ladder, by its pure functions and the extractive summariser."""
-
-    def __init__(self, window: int, *, facts: bool = True, summariser: bool = True) -> None:
-        sizes = Sizes()
-        rules = None if facts else ()
-        reader = FactReader(sizes) if rules is None else FactReader(sizes, rules=rules)
-        self._means = Means(sizes, Shaper(sizes), reader)
-        self._asked = Asked(ModelProfile(window, window_source="catalogue"))
-        self._settings = Settings() if facts else Settings(facts_max=1)
-        self._entry: CompactionEntry = EMPTY
-        self._summariser = ExtractiveSummariser() if summariser else None
-        self.work = Work()
-
-    def view(self, history: Sequence[Message]) -> tuple[Message, ...]:
-        """Return the view that the filter would send."""
-        given = PlanInput(
-            tuple(history), self._asked, self._means, self._settings, self._entry,
-            withheld=None if self._summariser else "no_summariser",
-        )  # fmt: skip
-        planned = plan(given)
-        if planned.job is not None and self._summariser is not None:
-            outcome = asyncio.run(self._run(planned.job))
-            self.work.calls += len(outcome.exchanges)
-            count = self._means.sizes.text
-            self.work.tokens += sum(count(x.prompt) + count(x.answer) for x in outcome.exchanges)
-            planned = settle(planned, outcome)
-        elif planned.job is not None:
-            planned = settle(planned, skipped("no_summariser"))
-        self._entry = planned.entry
-        return planned.view
-
-    async def _run(self, job: object) -> object:
-        return await run_job(
-            job, self._summariser, timeout_s=60, cancel=CancelToken(), clock=SystemClock(),
-            count=self._means.sizes.text,
-        )  # fmt: skip
-
-
 class _Other:
     """What the other strategies share: sizes, the same budget, and a summary by lines."""
 
     def __init__(self, window: int, summary: int = 0) -> None:
         self._sizes = Sizes()
-        asked = Asked(ModelProfile(window, window_source="catalogue"))
-        self._budget: Budget = make_budget(asked, Settings(), self._sizes)
-        self._room = self._budget.available
+        self._room = budget_for(window).available
         self._summary_max = summary or int(EQUAL_SHARE * self._room)
         self._start = 0
         self._summary = ""
+        self._edge: Message | None = None
         self.work = Work()
+
+    def _begin(self, history: Sequence[Message]) -> None:
+        """Start anew where the history went back behind what is summarised or left out."""
+        if self._start >= len(history) or self._edge not in (None, history[self._start - 1]):
+            self._start, self._summary, self._edge = 0, "", None
 
     def _after(self, history: Sequence[Message], room: int) -> int:
         """Return the start of the newest whole groups that fit into the room."""
@@ -121,7 +78,7 @@ class _Other:
         self.work.calls += 1
         texts = (part.notes, part.transcript, self._summary)
         self.work.tokens += sum(map(self._sizes.text, texts))
-        self._start = end
+        self._start, self._edge = end, history[end - 1]
 
     def _with_summary(self, *rest: Message) -> tuple[Message, ...]:
         head = (user(f"Summary of what came before:\n{self._summary}"),) if self._summary else ()
@@ -137,6 +94,7 @@ class Sliding(_Other):
 
     def view(self, history: Sequence[Message]) -> tuple[Message, ...]:
         """Return the newest whole groups."""
+        self._begin(history)
         if not self._hysteresis:
             return tuple(history[self._after(history, self._room) :])
         if self._sizes.messages(history[self._start :]) > self._room:
@@ -167,6 +125,7 @@ class SummariseAll(_Other):
 
     def view(self, history: Sequence[Message]) -> tuple[Message, ...]:
         """Return summary and recent messages."""
+        self._begin(history)
         view = self._with_summary(*history[self._start :])
         if self._sizes.messages(view) > 0.85 * self._room:
             end = self._boundary(history, max(0, len(history) - 20))
@@ -186,6 +145,7 @@ class FreshStart(_Other):
 
     def view(self, history: Sequence[Message]) -> tuple[Message, ...]:
         """Return summary and what came after it."""
+        self._begin(history)
         view = self._whole(history)
         if self._sizes.messages(view) > 0.85 * self._room:
             end = find_groups(history)[-1].start

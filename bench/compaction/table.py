@@ -1,4 +1,4 @@
-"""The table that a benchmark prints, with what must be said beside it, and its gates."""
+"""The table that a benchmark prints, with what must be said beside it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from collections import defaultdict
 from dataclasses import fields
 from typing import Any, TextIO
 
-from measure import DECAY_AT, Measured
+from gates import Rows
+from measure import OLD, Measured
+
+Job = tuple[str, int, int, str, int]
+"""Strategy, window, seed, bulk and turns."""
 
 CAVEATS = (
     "The ledger rules know most planted families.",
@@ -17,16 +21,14 @@ CAVEATS = (
     "The other rows are our versions of a strategy, not products.",
     "Without cohorts the decay curve flatters whoever reserves room for the oldest.",
 )
-UNGATED = ("tool prose", "changing")
-
-Rows = dict[tuple[str, int, str], Measured]
 
 
-def merged(found: dict[tuple[str, int, int, str, int], Measured]) -> Rows:
-    """Return the mean over seeds for each strategy, window and kind of bulk."""
+def merged(found: dict[Job, Measured], turns: int) -> Rows:
+    """Return the mean over seeds for each strategy, window and kind of bulk, at so many turns."""
     groups: dict[tuple[str, int, str], list[Measured]] = defaultdict(list)
-    for (name, window, _, bulk, _), figures in found.items():
-        groups[name, window, bulk].append(figures)
+    for (name, window, _, bulk, played), figures in found.items():
+        if played == turns:
+            groups[name, window, bulk].append(figures)
     return {key: _mean(group) for key, group in groups.items()}
 
 
@@ -41,9 +43,8 @@ COLUMNS: tuple[tuple[str, int, str, str], ...] = (
     ("over", 5, "over_budget", ".0f"),
     ("broken", 7, "broken", ".0f"),
     ("stale", 6, "stale", ".0f"),
+    ("p50 ms", 7, "ms_p50", ".1f"),
     ("p95 ms", 7, "ms_p95", ".1f"),
-    ("warm", 6, "ms_warm", ".1f"),
-    ("cold", 6, "ms_cold", ".0f"),
 )
 """Head, width, figure and form of each column."""
 
@@ -51,14 +52,14 @@ COLUMNS: tuple[tuple[str, int, str, str], ...] = (
 def show(rows: Rows, out: TextIO) -> None:
     """Print one table for each window and bulk, the families and the decay of our own rows."""
     for window, bulk in sorted({(window, bulk) for _, window, bulk in rows}):
-        out.write(f"\nwindow {window}, {bulk} bulk\n{'':28}")
+        out.write(f"\nwindow {window}, {bulk} bulk\n{'':30}")
         out.write(" ".join(f"{head:>{width}}" for head, width, _, _ in COLUMNS) + "\n")
         for (name, w, b), m in rows.items():
             if (w, b) == (window, bulk):
                 cells = (
                     f"{getattr(m, figure):{width}{form}}" for _, width, figure, form in COLUMNS
                 )
-                out.write(f"{name:28}{' '.join(cells)}\n")
+                out.write(f"{name:30}{' '.join(cells)}\n")
         ours = rows.get(("Backscroll", window, bulk))
         if ours is not None:
             _details(ours, out)
@@ -69,52 +70,19 @@ def _details(ours: Measured, out: TextIO) -> None:
     families = " · ".join(f"{name} {value:.0%}" for name, value in ours.families.items())
     out.write(f"by family: {families}\n")
     out.write("by age: " + ", ".join(f"{value:.0%}" for value in ours.ages) + "\n")
-    curve = ", ".join(f"{at}: {ours.decay[at]:.0%}" for at in DECAY_AT if at in ours.decay)
-    out.write(f"facts of the first 200 messages at message {curve}\n")
+    out.write(f"found by recall, of a sample: {ours.recall:.0%}\n")
 
 
-def gates(rows: Rows, out: TextIO) -> None:
-    """Print which gates our own row passes, for windows of 32,768."""
-    best = {
-        (bulk, kind): max(
-            (
-                m.facts
-                for (n, w, b), m in rows.items()
-                if b == bulk and w == 32_768 and n.endswith(kind)
-            ),
-            default=0.0,
+def show_decay(name: str, m: Measured, out: TextIO) -> None:
+    """Print what is left of the facts of the first 200 messages, and of later cohorts."""
+    out.write(f"\n{name}: per cent in the view (instructions among them) at message\n")
+    for cohort, curve in m.cohorts.items():
+        cells = (
+            f"{at}: {share:.0%}"
+            + (f"/{m.instructions[at]:.0%}" if cohort == OLD and at in m.instructions else "")
+            for at, share in sorted(curve.items())
         )
-        for _, _, bulk in rows
-        for kind in ("usual", "equal")
-    }
-    for (name, window, bulk), m in rows.items():
-        if name != "Backscroll" or window != 32_768:
-            continue
-        noisy = bulk == "noisy"
-        checks = {
-            "facts": m.facts >= (0.70 if noisy else 0.80),
-            "2 x the best usual": m.facts >= 2 * best[bulk, "usual"],
-            "1.2 x the best equal": m.facts >= 1.2 * best[bulk, "equal"],
-            "constraint, update, decision": all(
-                value >= 0.98 for f, value in m.families.items() if f.split()[0] in _SAID
-            ),
-            "artifact, error, value": all(
-                m.families.get(f, 1) >= (0.75 if noisy else 0.85) for f in _FOUND
-            ),
-            "user prose": m.families.get("user prose", 1) >= (0.25 if noisy else 0.55),
-            "stale": m.stale == 0,
-            "sent": m.sent <= 0.06,
-            "calls": m.calls <= (18 if noisy else 12),
-            "extends": m.extends >= 0.85,
-            "common prefix": m.prefix >= 0.90,
-            "over budget, broken": m.over_budget == m.broken == 0,
-            "plan": m.ms_warm <= 15 and m.ms_cold <= 500,
-        }
-        if not best[bulk, "usual"]:
-            del checks["2 x the best usual"], checks["1.2 x the best equal"]
-        out.write(f"\ngates, {bulk}: ")
-        out.write(" · ".join(f"{gate} {'yes' if ok else 'NO'}" for gate, ok in checks.items()))
-        out.write("\n")
+        out.write(f"  of {cohort:9} {', '.join(cells)}\n")
 
 
 def compare(rows: Rows, baseline: list[dict[str, Any]], out: TextIO) -> None:
@@ -133,10 +101,6 @@ def compare(rows: Rows, baseline: list[dict[str, Any]], out: TextIO) -> None:
     out.write("\nagainst the baseline: " + "; ".join(verdict) + "\n")
 
 
-_SAID = ("constraint", "update", "decision")
-_FOUND = ("artifact", "error", "value")
-
-
 def _mean(group: list[Measured]) -> Measured:
     out = Measured()
     for field in fields(Measured):
@@ -147,7 +111,7 @@ def _mean(group: list[Measured]) -> Measured:
 def _mean_of(values: list[Any]) -> Any:
     if isinstance(values[0], dict):
         keys = {key: None for value in values for key in value}
-        return {k: statistics.fmean(v[k] for v in values if k in v) for k in keys}
+        return {k: _mean_of([v[k] for v in values if k in v]) for k in keys}
     if isinstance(values[0], tuple):
         return tuple(statistics.fmean(column) for column in zip(*values, strict=True))
     return statistics.fmean(values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from backscroll.compaction.fact_lines import (
+    ResultReader,
     best_hits,
     result_hits,
     salient_lines,
@@ -79,15 +80,15 @@ def test_salient_lines_are_the_best_in_their_order() -> None:
     """Up to 4 lines are kept, the best ranks first, printed in their old order."""
     body = "v1.2.3 out\nport = 80\nlib 3.4.5\nERROR <b>boom</b>\nid dpl_7\nhost-a.b:54\nTypeError x"
 
-    assert [line.text for line in salient_lines(body, RULES)] == [
+    assert [line.text for line in salient_lines(result_hits(body, RULES))] == [
         "port = 80", "ERROR bboom/b", "host-a.b:54", "TypeError x"
     ]  # fmt: skip
-    assert salient_lines("nothing here", RULES) == ()
+    assert salient_lines(result_hits("nothing here", RULES)) == ()
 
 
 def test_salient_lines_are_short() -> None:
     """A salient line has at most 160 characters, around what was found."""
-    (line,) = salient_lines("x " * 500 + "ERROR here " + "y " * 500, RULES)
+    (line,) = salient_lines(result_hits("x " * 500 + "ERROR here " + "y " * 500, RULES))
 
     assert len(line.text) <= 160
     assert "ERROR here" in line.text
@@ -107,3 +108,12 @@ def test_the_best_hits_keep_their_order() -> None:
     hits = result_hits("1.2.3\nk = 5\nERROR", RULES)
 
     assert [hit.rule.name for hit in best_hits(hits, 2)] == ["value", "error"]
+
+
+def test_a_result_is_read_once() -> None:
+    """A reader remembers the best hits of a body, as many as a message gives to the facts."""
+    body = "\n".join(f"key{chr(97 + n)} of {'x' * n} = {n}" for n in range(9))
+    reader = ResultReader()
+
+    assert reader.best(body) is reader.best(body)
+    assert list(reader.best(body)) == best_hits(result_hits(body, RULES), 6)

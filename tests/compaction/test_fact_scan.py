@@ -173,3 +173,15 @@ def test_system_messages_give_nothing() -> None:
     """A system message is always sent, so it needs no facts."""
     assert scan(Message("system", "You must."), RULES, HEADINGS) == ()  # type: ignore[arg-type]
     assert Found("a", "other", ("k",), "t").share is None
+
+
+def test_a_value_is_shown_without_the_rest_of_its_line() -> None:
+    """Key and value with a little of what follows; a long remark does not push out other facts."""
+    line = (
+        "retry_limit = 12  # raised in spring, after the second night on which nobody could sleep"
+    )
+
+    ((rule, text),) = read(tool_result("c1", "read", line))
+
+    assert rule == "value" and text.startswith("retry_limit = 12  #".replace("  ", " "))
+    assert len(text) < 60

@@ -60,7 +60,7 @@ def test_an_unused_share_flows_on() -> None:
     ledger = [entry(n, "ledger", "id") for n in range(99)]
     other = [entry(n, "other") for n in range(99)]
 
-    assert len(choose([entry(0), *ledger], 200)) == 1 + 16
+    assert len(choose([entry(0), *ledger], 200)) == 1 + 17
     assert len(choose([*other], 200)) == 20
     assert len(choose([*other, *(entry(n) for n in range(99))], 200)) == 13 + 7
 
@@ -75,6 +75,29 @@ def test_parts_of_the_ledger_have_their_own_shares() -> None:
 
     assert sum(f.share in ("path", "error", "value") for f in chosen) == 9
     assert 13 <= sum(f.share == "id" for f in chosen) <= 16
+
+
+def test_what_one_part_leaves_goes_to_any_other() -> None:
+    """Without ids their share is not lost: paths, which come first, may use it."""
+    paths = [entry(n, "ledger", "path") for n in range(50)]
+
+    assert len(choose(paths, 200)) == 18
+
+
+def test_what_was_written_comes_before_what_was_read() -> None:
+    """A search that names many files leaves those that were changed."""
+    wrote = [entry_of(n, wrote=True) for n in range(5)]
+    read = [entry_of(n, wrote=False) for n in range(5, 60)]
+
+    chosen = choose([*wrote, *read], 200)
+
+    assert chosen[:5] == wrote and len(chosen) == 18
+
+
+def entry_of(at: int, wrote: bool) -> Entry:
+    """Return an entry about a path of its own."""
+    found = Found("path", "ledger", ("path", f"{at}.py"), f"{at}.py", "path", wrote)
+    return Entry(found, at, at, 10)
 
 
 def test_the_goal_is_always_there() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from backscroll.compaction.fact_rules import FactRule
+from backscroll.compaction.fact_rules import RULES, FactRule
+from backscroll.compaction.memo import Memo
 from backscroll.compaction.tags import clean_line
 
 ROWS_FROM = 3
@@ -122,10 +124,28 @@ class Salient:
     rank: int
 
 
-def salient_lines(body: str, rules: Sequence[FactRule]) -> tuple[Salient, ...]:
+class ResultReader:
+    """Reads each result once, for the facts of a history and for the lines kept of its results."""
+
+    def __init__(self, rules: Sequence[FactRule] = RULES) -> None:
+        self._rules = tuple(rules)
+        self._best: Memo[tuple[Hit, ...]] = Memo(20_000)
+
+    def best(self, body: str) -> tuple[Hit, ...]:
+        """Return the hits of best rank, at most as many as a message gives to the facts."""
+        key = hashlib.sha256(body.encode("utf-8", "surrogatepass")).digest()
+        return self._best.get(key, lambda: best_of(body, self._rules))
+
+
+def best_of(body: str, rules: Sequence[FactRule]) -> tuple[Hit, ...]:
+    """Return what a `ResultReader` with these rules finds."""
+    return tuple(best_hits(result_hits(body, rules), ENTRIES))
+
+
+def salient_lines(hits: Sequence[Hit]) -> tuple[Salient, ...]:
     """Return the few lines worth keeping of a result, in their old order."""
     out: list[Salient] = []
-    for hit in best_hits(result_hits(body, rules), SALIENT_LINES):
+    for hit in best_hits(hits, SALIENT_LINES):
         room = max(0, SALIENT_WIDTH - (hit.end - hit.start)) // 2
         text = clean_line(window(hit.line, hit.start, hit.end, room, room))[:SALIENT_WIDTH]
         if text:

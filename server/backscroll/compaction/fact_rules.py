@@ -126,7 +126,8 @@ _ERROR = _pattern(
     0,
 )
 _VALUE = _pattern(
-    r"\A[\"']?[^\W\d][\w .()-]{0,48}[\"']?\s*[:=：]\s*[\"']?(?=[^\n]{0,80}\d)[^\n]{1,80}\Z"
+    # The hit ends with the value: what a line says behind it is shown only in part.
+    r"\A[\"']?[^\W\d][\w .()-]{0,48}[\"']?\s*[:=：]\s*(?=[^\n]{1,120}\Z)[^\n]{0,80}?\d[^\s,;]*"
 )
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _HASH = r"(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,64}"

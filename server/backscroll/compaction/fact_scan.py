@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from backscroll.compaction.canon_forms import SUMMARY_ORIGIN
-from backscroll.compaction.fact_lines import ENTRIES, best_hits, result_hits, window
+from backscroll.compaction.fact_lines import ENTRIES, Hit, best_of, window
 from backscroll.compaction.fact_rules import CLASSES, FactClass, FactRule, Share
 from backscroll.compaction.recalled import pieces_of
 from backscroll.compaction.tags import clean_line
@@ -47,8 +47,16 @@ class Found:
     handed_on: bool = False
 
 
-def scan(message: Message, rules: Sequence[FactRule], headings: Sequence[str]) -> tuple[Found, ...]:
-    """Return the facts of a message, read from what was said and never from what was rewritten."""
+def scan(
+    message: Message,
+    rules: Sequence[FactRule],
+    headings: Sequence[str],
+    read: Callable[[str], Sequence[Hit]] | None = None,
+) -> tuple[Found, ...]:
+    """Return the facts of a message, read from what was said and never from what was rewritten.
+
+    `read` gives the best hits of a result, where somebody remembers them.
+    """
     if message.origin == SUMMARY_ORIGIN:
         return tuple(_handed_on(message.text, headings))
     if message.role is Role.USER and message.origin is None:
@@ -57,7 +65,8 @@ def scan(message: Message, rules: Sequence[FactRule], headings: Sequence[str]) -
         ledger = _from_arguments(message, rules)
         return (*_standing(message.text, "assistant", rules), *ledger[:ENTRIES])
     if message.role is Role.TOOL and not pieces_of(message):
-        return (*_from_result(message, rules), *_from_writes(message, rules))
+        hits = read(message.text) if read is not None else best_of(message.text, rules)
+        return (*_from_result(message, hits), *_from_writes(message, rules))
     return ()
 
 
@@ -170,8 +179,8 @@ def _walk(value: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, str
             yield from _walk(item, name, depth + 1)
 
 
-def _from_result(message: Message, rules: Sequence[FactRule]) -> Iterator[Found]:
-    for hit in best_hits(result_hits(message.text, rules), ENTRIES):
+def _from_result(message: Message, hits: Sequence[Hit]) -> Iterator[Found]:
+    for hit in hits:
         match = hit.rule.pattern.search(hit.line)
         if match is not None:
             yield _ledger(hit.rule, match, hit.line, message.name or "")

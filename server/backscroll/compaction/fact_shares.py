@@ -69,13 +69,23 @@ def fill(
 
 
 def _ledger(entries: Sequence[Entry], room: int) -> tuple[list[Entry], int]:
+    """Return what of the ledger fits; what one part leaves goes to any other that needs it.
+
+    What was written comes before what was only read or named.
+    """
+    groups = {share: [e for e in entries if e.found.share == share] for share in SHARES}
+    needs = {share: sum(entry.tokens for entry in group) for share, group in groups.items()}
+    rooms = {share: min(needs[share], int(part * room)) for share, part in SHARES.items()}
+    spare = room - sum(rooms.values())
     chosen: list[Entry] = []
     left = 0
-    for share, part in SHARES.items():
-        group = [entry for entry in entries if entry.found.share == share]
-        kept, left = fill(group, int(part * room) + left)
-        chosen += kept
-    return sorted(chosen, key=lambda entry: entry.at), left
+    for share, group in groups.items():
+        more = min(spare, needs[share] - rooms[share])
+        spare -= more
+        wrote, left = fill([e for e in group if e.found.wrote], rooms[share] + more + left)
+        rest, left = fill([e for e in group if not e.found.wrote], left)
+        chosen += [*wrote, *rest]
+    return sorted(chosen, key=lambda entry: entry.at), spare + left
 
 
 def _of_class(entries: Sequence[Entry], cls: FactClass) -> list[Entry]:

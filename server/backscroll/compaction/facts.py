@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from backscroll.compaction.canon_forms import SUMMARY_ORIGIN, reference_text
+from backscroll.compaction.fact_lines import ResultReader
 from backscroll.compaction.fact_rules import CLASSES, RULES, FactClass, FactRule
 from backscroll.compaction.fact_scan import Found, goal_text, scan
 from backscroll.compaction.fact_shares import CLASS_SHARES, Entry, choose, merge
@@ -16,8 +17,9 @@ from backscroll.compaction.texts import CompactionTexts
 from backscroll.compaction.tokens import Sizes
 from backscroll.kernel.message import Message, Role
 
-DECORATION = 8
-"""What dash, reference and line end of an entry take at most, in tokens."""
+DECORATION: Mapping[FactClass, int] = {"standing": 6, "ledger": 4, "other": 6}
+"""What dash, reference and line end of an entry take, in tokens; more than that would be room
+that a class with short lines does not get."""
 
 _ROUNDS, _SLACK = 4, 24
 
@@ -55,10 +57,13 @@ class FactReader:
         sizes: Sizes,
         texts: CompactionTexts | None = None,
         rules: Sequence[FactRule] = RULES,
+        results: ResultReader | None = None,
     ) -> None:
+        """`results` must know the same rules; whoever shortens results may share it."""
         self._sizes = sizes
         self._headings = (texts or CompactionTexts()).facts_headings
         self._rules = tuple(rules)
+        self._results = results or ResultReader(rules)
         self._blocks: Memo[FactsBlock] = Memo(64)
         self._scanned: Memo[tuple[tuple[Found, int], ...]] = Memo(20_000)
 
@@ -130,10 +135,10 @@ class FactReader:
         if at is None:
             return None
         text = goal_text(messages[at].text)
-        tokens = self._sizes.text(text) + DECORATION
+        tokens = self._sizes.text(text) + DECORATION["standing"]
         while text and tokens > room:
             text = text[: max(0, len(text) * room // tokens - 1)]
-            tokens = self._sizes.text(text) + DECORATION
+            tokens = self._sizes.text(text) + DECORATION["standing"]
         found = Found("goal", "standing", ("goal",), text)
         return Entry(found, at, refs[at], tokens) if text else None
 
@@ -159,8 +164,8 @@ class FactReader:
         return self._scanned.get(key, lambda: self._scan_anew(message))
 
     def _scan_anew(self, message: Message) -> tuple[tuple[Found, int], ...]:
-        found = scan(message, self._rules, self._headings)
-        return tuple((item, self._sizes.text(item.text) + DECORATION) for item in found)
+        found = scan(message, self._rules, self._headings, self._results.best)
+        return tuple((item, self._sizes.text(item.text) + DECORATION[item.cls]) for item in found)
 
     def _render(self, lines: Sequence[FactLine]) -> str:
         out: list[str] = []

@@ -12,6 +12,7 @@ from backscroll.compaction.ahead import Ahead
 from backscroll.compaction.call_state import CallStates
 from backscroll.compaction.counting import Counting
 from backscroll.compaction.decision import CompactionFinished
+from backscroll.compaction.fact_lines import ResultReader
 from backscroll.compaction.facts import FactReader
 from backscroll.compaction.flight import Flights
 from backscroll.compaction.inputs import Call, Inputs
@@ -87,8 +88,9 @@ class Compaction(Actions, Ahead, Filter):
         self.texts = texts or CompactionTexts()
         self.texts.check()
         sizes = Sizes(counter, self.settings.media_tokens)
-        shaper = Shaper(sizes, self.texts, exclude=exclude_tools)
-        facts = FactReader(sizes, self.texts)
+        results = ResultReader()
+        shaper = Shaper(sizes, self.texts, results, exclude_tools)
+        facts = FactReader(sizes, self.texts, results=results)
         self._means = Means(sizes, shaper, facts, self.texts, recall)
         self._recall = Recall(sizes, self.texts) if recall else None
         self._summarisers = Summarisers(summariser, self.texts)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from backscroll.compaction.canon_forms import reference_text
-from backscroll.compaction.fact_lines import SALIENT_LINES, SALIENT_WIDTH, Salient, salient_lines
-from backscroll.compaction.fact_rules import RULES, FactRule
+from backscroll.compaction.fact_lines import (
+    SALIENT_LINES,
+    SALIENT_WIDTH,
+    ResultReader,
+    Salient,
+    salient_lines,
+)
 from backscroll.compaction.groups import Group
 from backscroll.compaction.memo import Memo
 from backscroll.compaction.settings import Limits
@@ -45,15 +49,14 @@ class Shaper:
         self,
         sizes: Sizes,
         texts: CompactionTexts | None = None,
-        rules: Sequence[FactRule] = RULES,
+        results: ResultReader | None = None,
         exclude: Collection[str] = frozenset(),
     ) -> None:
         self._sizes = sizes
         self._texts = texts or CompactionTexts()
-        self._rules = tuple(rules)
+        self._results = results or ResultReader()
         self._exclude = frozenset(exclude)
         self._made: Memo[Message] = Memo(20_000)
-        self._salient: Memo[tuple[Salient, ...]] = Memo(20_000)
 
     def under(self, sizes: Sizes) -> Shaper:
         """Return the shaper for another model, with the same memory."""
@@ -181,7 +184,8 @@ class Shaper:
         """Cut the text of a message; what else it holds stays behind it."""
         content = message.for_model()
         text = text_of(content)
-        full = self._sizes.text(text)
+        is_bare = isinstance(content, str) and not message.tool_calls and not message.reasoning
+        full = self._body(message) if is_bare else self._sizes.text(text)
         if full <= allowed or message.blocks is not None:
             return message
         cut = self._cut_text(text, full, ref, allowed)
@@ -206,8 +210,7 @@ class Shaper:
         return out if counter.count(out) < full and len(out) < len(text) else text
 
     def _lines(self, body: str) -> tuple[Salient, ...]:
-        key = hashlib.sha256(body.encode("utf-8", "surrogatepass")).digest()
-        return self._salient.get(key, lambda: salient_lines(body, self._rules))
+        return salient_lines(self._results.best(body))
 
     def _fill(self, key: str, ref: int | None, /, **values: object) -> str:
         return self._texts.fill(key, ref=reference_text(ref), **values)

@@ -38,7 +38,7 @@ def force_micro(reading: Reading, view: View) -> tuple[Reading, View]:
 
 def drop(reading: Reading, view: View, goal: int) -> View:
     """Leave whole groups out from the front, never kept ones, until the view is at the goal."""
-    digest = 0
+    digest, last_n, step = 0, 0, 0
     for _ in range(DIGEST_TRIES):
         drop_n = _drop_to(reading, view, goal - digest)
         if drop_n <= view.layout.start:
@@ -46,8 +46,10 @@ def drop(reading: Reading, view: View, goal: int) -> View:
         dropped = render(reading, view.layout.moved(drop_n=drop_n))
         if dropped.tokens <= goal or _drop_to(reading, view, 0) <= drop_n:
             return dropped
-        # The digest grows with what it stands for, so a little more must go than was reckoned.
-        digest += dropped.tokens - goal
+        # The digest grows with what it stands for, so a little more must go than was reckoned; and
+        # more again, where that little was not yet a group.
+        step = max(dropped.tokens - goal, 2 * step if drop_n == last_n else 0)
+        digest, last_n = digest + step, drop_n
     return dropped
 
 

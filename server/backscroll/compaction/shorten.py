@@ -10,7 +10,7 @@ from backscroll.compaction.tokens import TokenCounter
 
 HEAD_SHARE = 0.6
 LINE_END_WITHIN = 0.2
-_CHARS_A_TOKEN = 3
+_PIECE_CHARS = 600
 _TRIES = 12
 
 
@@ -47,7 +47,10 @@ def fit_lines(lines: Sequence[Salient], allowed: int, counter: TokenCounter) -> 
 
 def _fitting(text: str, allowed: int, counter: TokenCounter, from_end: bool = False) -> int:
     """Return how many characters, from one end, take at most `allowed` tokens."""
-    length = min(len(text), max(0, allowed) * _CHARS_A_TOKEN)
+    # How dense a text is shows in a piece of it; the first guess is then near.
+    piece = text[-_PIECE_CHARS:] if from_end else text[:_PIECE_CHARS]
+    dense = len(piece) / max(1, counter.count(piece))
+    length = min(len(text), int(max(0, allowed) * dense * 0.98))
     best = 0
     for _ in range(_TRIES):
         part = text[len(text) - length :] if from_end else text[:length]

@@ -1,0 +1,90 @@
+"""The benchmark of compaction, in its smallest form: it runs, and what it plants is found."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deadlines import scaled
+
+ROOT = Path(__file__).resolve().parents[1]
+BENCH = ROOT / "bench" / "compaction"
+FAMILY = {
+    "bird": {
+        "place": "user",
+        "text": "You must never feed the bird {mark} at night.",
+        "probe": "feed the bird {mark} at night",
+    }
+}
+DIGEST = """
+import sys; sys.path.insert(0, {bench!r})
+from hashlib import sha256
+from session import make_session
+session = make_session(3, 30, "noisy")
+text = "".join(str(message.to_dict()) for call in session.calls for message in call.history)
+print(sha256((text + str(session.places)).encode()).hexdigest())
+"""
+
+
+def run(*arguments: str, **variables: str) -> str:
+    """Run Python in the repository and return what it printed."""
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=scaled(60),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2_000:] + done.stdout[-2_000:]
+    return done.stdout
+
+
+def played(tmp_path: Path, *arguments: str) -> dict[str, dict[str, Any]]:
+    """Run the smoke version and return the rows of its report, by strategy."""
+    report = tmp_path / "report.json"
+    run(str(BENCH), "--smoke", "--bulk", "noisy", "--ours", "", "--json", str(report), *arguments)
+    return {row["name"]: row for row in json.loads(report.read_text("utf-8"))}
+
+
+@pytest.mark.timeout(300)
+def test_the_smoke_version_runs(tmp_path: Path) -> None:
+    """One seed and 40 turns: nothing over budget, parted, refused or failed, and facts kept.
+
+    Random histories are checked beside it, on both wires; a finding ends the benchmark with 1.
+    """
+    rows = played(tmp_path, "--histories", "80")
+    ours = [row for name, row in rows.items() if name.startswith("Backscroll")]
+
+    assert len(ours) == 7 and len(rows) == 17
+    for row in ours:
+        assert not row["over_budget"] + row["broken"] + row["refused"] + row["failed"], row
+        assert row["facts"] > 0.7
+    assert rows["Backscroll, dead summariser"]["calls"] <= 3
+    assert rows["fresh start, usual"]["facts"] < rows["Backscroll, dead summariser"]["facts"]
+
+
+def test_families_of_ones_own_are_measured(tmp_path: Path) -> None:
+    """A file names what is planted, so that others measure on what nobody tuned for."""
+    file = tmp_path / "families.json"
+    file.write_text(json.dumps(FAMILY), "utf-8")
+    only = "Backscroll, no"
+    rows = played(tmp_path, "--families", str(file), "--only", only, "--histories", "0")
+
+    assert rows["Backscroll, no summariser"]["families"] == {"bird": 1.0}
+
+
+def test_a_seed_gives_one_session() -> None:
+    """The same bytes in processes that hash otherwise; another seed gives others."""
+    code = DIGEST.format(bench=str(BENCH))
+    first, second = (run("-c", code, PYTHONHASHSEED=seed).strip() for seed in ("1", "2"))
+    other = run("-c", code.replace("make_session(3", "make_session(4")).strip()
+
+    assert first == second != other
+    assert len(first) == 64
