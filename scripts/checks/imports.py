@@ -10,7 +10,7 @@ from pathlib import Path
 
 from files import ROOT, text
 
-KERNEL = {"pydantic", "pydantic_core", "jsonschema"}
+KERNEL = {"pydantic", "pydantic_core", "jsonschema", "referencing"}
 # Import name -> name of the distribution, where they differ.
 DISTRIBUTIONS = {"ag_ui": "ag-ui-protocol", "pydantic_core": "pydantic", "rs_bpe": "rs-bpe"}
 

@@ -51,3 +51,11 @@ def test_the_first_problem_has_its_path(args: dict[str, Any], field: str) -> Non
 
     assert isinstance(found, Problem) and found.field == field
     assert field != "arguments" or "nummer" in found.problem
+
+
+@pytest.mark.parametrize("schema", [{"$ref": "#"}, {"$ref": "#/$defs/missing"}])
+def test_a_schema_that_cannot_be_followed(schema: dict[str, Any]) -> None:
+    """A fault that shows only when something is checked is a problem, not an exception."""
+    found = check_schema(schema_validator(schema, "f"), {"a": "x"})
+
+    assert isinstance(found, Problem) and "the schema has a fault" in found.problem

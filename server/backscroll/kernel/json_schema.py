@@ -9,6 +9,7 @@ import jsonschema
 from jsonschema.exceptions import SchemaError, best_match
 from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
+from referencing.exceptions import Unresolvable
 
 from backscroll.kernel.errors import AssemblyError
 from backscroll.kernel.tool_schema import Problem, json_path
@@ -33,7 +34,10 @@ def schema_validator(schema: Mapping[str, Any], where: str) -> Validator:
 def check_schema(validator: Validator, args: Mapping[str, Any]) -> dict[str, Any] | Problem:
     """Return the arguments with the schema's defaults, or the first problem."""
     value = dict(args)
-    error = best_match(validator.iter_errors(value))
+    try:
+        error = best_match(validator.iter_errors(value))
+    except (RecursionError, Unresolvable) as fault:
+        return Problem("arguments", f"cannot be checked, the schema has a fault: {fault}")
     if error is not None:
         return Problem(json_path(tuple(error.absolute_path)) or "arguments", error.message)
     schema = validator.schema if isinstance(validator.schema, Mapping) else {}

@@ -11,6 +11,7 @@ from typing import Any, Literal, overload
 
 from backscroll.kernel.errors import AssemblyError
 from backscroll.kernel.json_schema import check_schema, schema_validator
+from backscroll.kernel.loose_schema import loose_schema
 from backscroll.kernel.ports import CancelToken
 from backscroll.kernel.tool_schema import Problem, invalid, read_signature
 
@@ -137,6 +138,8 @@ class Tool:
         """Make a tool from a JSON Schema; `handler(args, context)` is its body."""
         validator = schema_validator(schema, name)
         info = _info(name, description, dict(schema), **options)
+        if info.runs_in == "client":
+            validator = schema_validator(loose_schema(schema), name)
         is_async = inspect.iscoroutinefunction(handler)
         return cls(info, lambda args: check_schema(validator, args), handler, is_async)
 
