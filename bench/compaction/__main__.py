@@ -2,7 +2,7 @@
 
 Offline and seeded. Every strategy gets the same sessions, the same budget and the same summariser.
 
-    python bench/compaction [--seeds 1,2] [--families FILE] [--windows 32768]
+    python bench/compaction [--seeds 1]   [--families FILE] [--windows 32768]
                             [--ours 16384,131072] [--bulk plain,noisy] [--turns 200]
                             [--decay-seeds 1] [--only NAME] [--histories 10000]
                             [--smoke] [--json FILE] [--baseline FILE]
@@ -103,7 +103,7 @@ def run(job: Job, families: Path = FAMILIES) -> Measured:
 
 def _options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    options.add_argument("--seeds", default="1,2")
+    options.add_argument("--seeds", default="1")
     options.add_argument("--families", type=Path, default=FAMILIES, help="what is planted")
     options.add_argument("--windows", default=str(BASE), help="for every strategy")
     options.add_argument("--ours", default="16384,131072", help="more windows, for our row alone")
