@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from itertools import pairwise
 
 import pytest
@@ -118,3 +119,14 @@ def test_patterns_of_names() -> None:
     assert made.search("GET_.*", 5) == ["get_weather", "get_news"]
     assert made.search("get_.*", 1) == ["get_weather"]
     assert made.search("get_weather[", 5) == made.search(" ", 5) == []
+    assert made.search("(?=get)", 5) == made.search("weather)(get", 5) == []
+
+
+def test_a_pattern_that_backtracks_costs_nothing() -> None:
+    """TS4: a model may ask with any pattern; the answer comes at once."""
+    made = RegexIndex()
+    made.rebuild([ToolSpec("a" * 28 + "_b", "", {})])
+    began = time.process_time()
+
+    assert made.search("^(a+)+$", 5) == []
+    assert time.process_time() - began < 1

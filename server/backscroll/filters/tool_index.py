@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Protocol
+
+from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from backscroll.conversation.words import is_latin, words
 from backscroll.kernel.tool import ToolSpec
@@ -99,11 +100,13 @@ class RegexIndex:
         """Return the tools with such a name; what is no pattern is taken as it is."""
         if not query.strip():
             return []
+        # An engine that never backtracks, as a model's pattern could do for hours.
+        text = core_schema.str_schema(pattern=f"(?i){query}", regex_engine="rust-regex")
         try:
-            pattern = re.compile(query, re.IGNORECASE)
-        except (re.error, RecursionError, OverflowError):
-            pattern = re.compile(re.escape(query), re.IGNORECASE)
-        return [name for name in self._names if pattern.search(name)][:limit]
+            matches = SchemaValidator(text).isinstance_python
+        except SchemaError:
+            return [name for name in self._names if query.lower() in name.lower()][:limit]
+        return [name for name in self._names if matches(name)][:limit]
 
 
 def _is_akin(word: str, other: str) -> bool:
