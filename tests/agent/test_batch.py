@@ -23,7 +23,7 @@ from backscroll.kernel.ports import CancelToken, SystemClock
 from backscroll.kernel.request import ToolResponse
 from backscroll.kernel.tool import Slot, Tool, ToolContext, ToolResult, ToolRetry, ToolSet, tool
 from deadlines import scaled
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from played_model import call
 
@@ -130,17 +130,19 @@ async def test_results_are_in_call_order() -> None:
 
 async def test_plain_functions_leave_the_loop_alone() -> None:
     """RUN4: a plain function runs off the loop and reads the caller's context variables."""
-    release = threading.Event()
+    started, release = threading.Event(), threading.Event()
 
     @tool
     def block() -> str:
         """Block a thread."""
-        release.wait(5)
-        return VAR.get()
+        started.set()
+        return VAR.get() if release.wait(5) else "nobody else could run"
 
     VAR.set("set")
     task = asyncio.ensure_future(Shop(block).run(call("block")))
-    await asyncio.sleep(0)
+    async with asyncio.timeout(scaled(5)):
+        while not started.is_set():  # noqa: ASYNC110 - a thread sets it
+            await asyncio.sleep(0.001)
     release.set()
 
     assert contents(await task) == ["set"]
@@ -328,6 +330,7 @@ async def test_a_filter_that_answers_nonsense() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["write", "fail", "unknown"]), st.integers(0, 3))))
+@settings(deadline=None)
 async def test_any_batch_is_reduced_in_call_order(kinds: list[tuple[str, int]]) -> None:
     """RUN3, RUN15, CTX3: whoever ends first, each call has its record, and only good ones write."""
 

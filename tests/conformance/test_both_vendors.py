@@ -255,7 +255,8 @@ async def test_an_image_comes_back_with_a_model_that_sees(provider: ScriptedProv
         model.profile = profile
         async with aclosing(Agent(model=model, memory=memory)) as agent:
             said = user(tuple(shown)) if n == 0 else f"And {n}?"
-            await agent.invoke(said, conversation_id="t", on_event=listen)
+            result = await agent.invoke(said, conversation_id="t", on_event=listen)
+        assert (result.status, result.text) == ("completed", "I see.")
 
     sent = [record.messages[0]["content"] for record in provider.requests]
     url = "https://h/a.png"

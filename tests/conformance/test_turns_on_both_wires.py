@@ -10,7 +10,10 @@ import pytest
 from backscroll.agent.agent import Agent
 from backscroll.compaction.filter import Compaction
 from backscroll.filters.structured_output import StructuredOutput
-from backscroll.kernel.message import user
+from backscroll.kernel.filter import Filter
+from backscroll.kernel.message import Role, user
+from backscroll.kernel.tool import ToolResult, tool
+from backscroll.kernel.turn import Continue, IterationRequest
 from programs.vendor_agent import agent_over, model_over
 from pydantic import BaseModel, Field
 from scripted_provider import Call, Reply, ScriptedProvider
@@ -67,6 +70,58 @@ async def test_a_model_that_always_calls(wire: str, provider: ScriptedProvider) 
     assert len(result.records) == 3 and len(provider.requests) == 4 + 2
     outcomes = [message.outcome for message in stored if message.role == "tool"]
     assert outcomes == ["ok", "ok", "ok", "skipped"]
+
+
+def keys_of(value: Any) -> set[str]:
+    """Return every key of a body, at any depth."""
+    if isinstance(value, list):
+        return set().union(*map(keys_of, value))
+    if not isinstance(value, dict):
+        return set()
+    return set(value).union(*map(keys_of, value.values()))
+
+
+@tool
+async def stock(at: str) -> ToolResult:
+    """Tell the stock."""
+    return ToolResult("7", writes={"shelf_slot": at})
+
+
+class Hint(Filter):
+    """Adds a message to the history and a note to the next request."""
+
+    name = "hint"
+
+    async def iteration(self, request: IterationRequest, chain: Any) -> Any:
+        """Do so after each batch."""
+        step = await chain(request)
+        if not isinstance(step, Continue):
+            return step
+        more = (*step.messages, self.message(Role.USER, "Mind the shelf."))
+        return step.replace(messages=more, notes=("Be quick.",))
+
+
+@both_wires
+async def test_what_is_ours_stays_here(wire: str, provider: ScriptedProvider) -> None:
+    """MSG3, REQ3, REQ8: system texts are joined and not stored; no key of ours is in a body."""
+    provider.add(Reply(calls=(Call("stock", {"at": "A"}),)), Reply("Seven."), Reply("Yes."))
+    model = model_over(wire, provider.url)
+    agent = Agent(model=model, instructions=["A", "B"], tools=[stock], filters=[Hint()])
+    async with aclosing(agent):
+        for text in ("how many?", "sure?"):
+            result = await agent.invoke(text, conversation_id="t", context={"tenant_key": "n"})
+            assert result.status == "completed"
+        stored = await agent.memory.get("t")
+
+    assert stored[2].writes == {"shelf_slot": "A"} and stored[3].origin == "filter:hint"
+    assert {str(message.role) for message in stored} == {"user", "assistant", "tool"}
+    assert provider.problems == [] and len(provider.requests) == 3
+    ours = "context notes observer stream_sink sink cancel reply_id taken_call_ids texts writes"
+    ours += " origin outcome shelf_slot tenant_key conversation_id"
+    for record in provider.requests:
+        assert not keys_of(record.json) & set(ours.split())
+        assert record.json.get("system", record.messages[0]["content"]) == "A\nB"
+        assert "tenant_key" not in record.body.decode()
 
 
 @both_wires

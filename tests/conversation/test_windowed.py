@@ -59,14 +59,15 @@ def test_after_each_append() -> None:
         u(1), a(1, "c1"), t("c1"), a(2), u(2), a(3, "c2", "c3"), t("c2"), t("c3"), a(4), u(3),
     ]  # fmt: skip
     for end in range(1, len(history) + 1):
-        if history[end - 1].tool_calls or history[end - 1].id == "t-c2":
-            continue
+        is_open = bool(history[end - 1].tool_calls) or history[end - 1].id == "t-c2"
 
         view = window(history[:end], 4)
 
         newest = max(n for n, m in enumerate(history[:end]) if m.role is Role.USER)
-        assert faults(view) == []
+        # While a batch runs, its calls have no result yet; nothing else may be wrong.
+        assert faults(repair(view, "none")[0] if is_open else view) == []
         assert view[-(end - newest) :] == history[newest:end]
+        assert len(view) <= max(4, end - newest)
         assert view[0].role is Role.USER or view[0].tool_calls
 
 

@@ -23,9 +23,9 @@ async def look(at: str) -> str:
 ROUND = calls(call("look", {"at": "k-secret " + "x" * 300}))
 
 
-async def run(*filters: Any, **options: Any) -> None:
+async def run(*filters: Any, answer: str = "a\nlong answer", **options: Any) -> None:
     """Run a turn with one round of a tool."""
-    await agent_of(ROUND, "a\nlong answer", tools=[look], filters=filters).invoke("hi", **options)
+    await agent_of(ROUND, answer, tools=[look], filters=filters).invoke("hi", **options)
 
 
 async def test_tool_lines() -> None:
@@ -52,12 +52,14 @@ async def test_chat_lines() -> None:
 
 
 async def test_nothing_is_cut() -> None:
-    """SM2: None shows everything."""
+    """SM2: None shows everything, of calls and of replies."""
     lines: list[str] = []
+    loggers = ToolLogger(lines.append, cut_chars=None), ChatLogger(lines.append, None)
 
-    await run(ToolLogger(lines.append, cut_chars=None))
+    await run(*loggers, answer="y" * 400)
 
-    assert len(lines[1]) > 300 and not lines[1].endswith("…")
+    assert len(lines) == 2 + 4 and "…" not in "".join(lines)
+    assert lines[3].endswith("x" * 300) and lines[5].endswith("y" * 400)
 
 
 async def test_the_standard_loggers(caplog: Any) -> None:

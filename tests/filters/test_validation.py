@@ -10,6 +10,7 @@ from backscroll.agent.events import Reported
 from backscroll.filters.safeguard import Safeguard
 from backscroll.filters.validation import Validation
 from backscroll.kernel.errors import AssemblyError, ModelError
+from backscroll.kernel.ports import CancelToken
 from backscroll.kernel.tool import tool
 from played_model import call, calls, sent
 
@@ -70,15 +71,20 @@ async def test_never_right(retries: int) -> None:
 
 
 async def test_what_is_not_judged() -> None:
-    """SO4: errors, direct answers and what another filter blocked pass as they are."""
-    check = Validation(lambda text: "always wrong")
+    """SO4: errors, stopped turns, direct answers and what a filter blocked pass as they are."""
+    judged: list[str] = []
+    check = Validation(lambda text: judged.append(text) or "always wrong")
+    stopped = CancelToken()
+    stopped.cancel("enough")
     failing = agent_of(ModelError("auth", "no key"), filters=[check])
     direct = agent_of(calls(call("show")), tools=[show], filters=[check])
     blocked = agent_of(filters=[check, Safeguard(["bomb"])])
 
     assert (await failing.invoke("hi")).status == "error"
+    assert (await failing.invoke("hi", cancel=stopped)).status == "cancelled"
     assert (await direct.invoke("hi")).text == "something long"
     assert (await blocked.invoke("bomb")).blocked_by == "safeguard"
+    assert judged == []
 
 
 async def test_feedback_of_ones_own() -> None:

@@ -64,7 +64,18 @@ def test_each_code_belongs_to_one_class() -> None:
         if isinstance(code, str):
             assert code not in seen, (cls, seen.get(code))
             seen[code] = cls
-    assert {"internal_error", "store_error", "lease_lost", "message_conflict"} <= set(seen)
+    assert {code: cls.__name__ for code, cls in seen.items()} == {
+        "internal_error": "BackscrollError",
+        "assembly_error": "AssemblyError",
+        "agent_import": "AgentImportError",
+        "max_iterations_exceeded": "MaxIterationsExceeded",
+        "store_error": "StoreError",
+        "message_conflict": "MessageConflict",
+        "lease_lost": "LeaseLost",
+        "sink_failed": "SinkError",
+        "awaiting_resume": "AwaitingResume",
+        "tool_error": "ToolError",
+    }
 
 
 CODES = {

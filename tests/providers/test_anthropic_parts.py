@@ -62,7 +62,9 @@ def test_a_part_of_this_wire_passes_unchanged() -> None:
     """PART4: a vendor part reaches its own wire equal to the input."""
     own = VendorPart("anthropic", {"type": "search_result", "extra": [1]})
 
-    assert RULES.blocks((own,), "user") == [own.data]
+    found = RULES.blocks((TextPart("a"), own, TextPart("b")), "user")
+
+    assert found == [{"type": "text", "text": "a"}, own.data, {"type": "text", "text": "b"}]
 
 
 @pytest.mark.parametrize(
