@@ -364,3 +364,14 @@ async def test_a_broken_stream_delivers_nothing_that_was_held() -> None:
         await setup.run()
 
     assert setup.got == [] and caught.value.partial == Partial("")
+
+
+@pytest.mark.parametrize("hook", ["feed", "finish"])
+async def test_a_transform_that_gives_something_else_is_named(hook: str) -> None:
+    """Plain text in place of a delta would be lost on its way, so the reply fails instead."""
+    shout: Any = Shout()
+    setattr(shout, hook, lambda *_: ["plain"])
+    setup = Setup(ScriptedModel(reply("a")), transforms=lambda: [("shout", shout)])
+
+    with pytest.raises(TypeError, match="tokens of shout: expected Text or Reasoning, got str"):
+        await setup.run()

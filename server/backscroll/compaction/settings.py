@@ -75,6 +75,10 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Refuse numbers that make no sense."""
+        for name in (*_RATIOS, *_COUNTS, *_SIZES, *_OPTIONAL_SIZES):
+            value = getattr(self, name)
+            is_absent = value is None and name not in (*_RATIOS, *_COUNTS)
+            _require(is_absent or isinstance(value, int | float), name, "a number", self)
         for name in _RATIOS:
             _require(0 < getattr(self, name) <= 1, name, "a ratio above 0 and up to 1", self)
         for name in _COUNTS:

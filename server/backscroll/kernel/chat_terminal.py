@@ -259,14 +259,14 @@ class _Reply:
 
     def _through(self, delta: Text | Reasoning, start: int) -> list[Text | Reasoning]:
         deltas = [delta]
-        for _, transform in self._transforms[start:]:
-            deltas = [out for item in deltas for out in transform.feed(item)]
+        for name, transform in self._transforms[start:]:
+            deltas = [_text(out, name) for item in deltas for out in transform.feed(item)]
         return deltas
 
     async def _finish(self) -> None:
-        for position, (_, transform) in enumerate(self._transforms):
+        for position, (name, transform) in enumerate(self._transforms):
             for held in transform.finish():
-                for out in self._through(held, position + 1):
+                for out in self._through(_text(held, name), position + 1):
                     await self._send(out)
 
     async def _send(self, delta: Delta) -> None:
@@ -289,6 +289,13 @@ class _Reply:
     def _renamed(self, response: ModelResponse) -> ModelResponse:
         calls = tuple(_with_id(call, self._ids.open(call.id)) for call in response.tool_calls)
         return replace(response, message=response.message.replace(tool_calls=calls))
+
+
+def _text(delta: Any, name: str) -> Text | Reasoning:
+    if not isinstance(delta, Text | Reasoning):
+        found = type(delta).__name__
+        raise TypeError(f"tokens of {name}: expected Text or Reasoning, got {found}")
+    return delta
 
 
 def _with_id(call: ToolCall, call_id: str) -> ToolCall:
