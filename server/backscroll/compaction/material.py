@@ -27,6 +27,7 @@ from backscroll.kernel.message import Message, Role
 
 RESULT_TOKENS = 400
 ARGS_TOKENS = 200
+MOST_A_CHAR = 3
 MAX_PASSES = 8
 NOTES_ROOM = 1.2
 MIN_ROOM = 64
@@ -117,6 +118,9 @@ class ExcerptWriter:
         return escape_tags(text)
 
     def _args(self, text: str) -> str:
+        # Most arguments are so short that nothing needs to be counted.
+        if len(text) * MOST_A_CHAR <= ARGS_TOKENS:
+            return escape_tags(text)
         ends = take_ends(text, ARGS_TOKENS, self.sizes.counter)
         return escape_tags(f"{ends.head} […] {ends.tail}" if ends.middle else text)
 
