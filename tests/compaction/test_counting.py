@@ -114,7 +114,9 @@ async def test_nobody_is_asked_where_it_could_not_matter() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [ModelError("auth", "no"), RuntimeError("odd"), asyncio.Event()], ids=str
+    "answer",
+    [ModelError("auth", "no"), RuntimeError("odd"), asyncio.Event()],
+    ids=["refused", "broken", "slow"],
 )
 async def test_a_count_that_fails_leaves_the_estimate(answer: Any) -> None:
     """Refused, broken or too slow: the call goes on as without, told once, not asked again."""
