@@ -17,7 +17,6 @@ from backscroll.runs.runner import RunTimes
 from backscroll.store.connection import RedisClients
 from backscroll.store.keys import Keys
 from backscroll.store.thread_log import ThreadLog
-from cutting_proxy import cutting_proxy
 from deadlines import scaled
 from played_model import Said, Streamed, StreamingModel
 from working import (
@@ -140,19 +139,6 @@ async def test_draining_gives_up_on_what_does_not_end(
 
         assert worker.registry.active == 1
     assert "1 runs did not end in time" in caplog.text
-
-
-async def test_a_note_that_cannot_be_written_is_no_new_fault(
-    valkey_url: str, prefix: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The sender gets its refusal, the server's log the failure."""
-    async with cutting_proxy(valkey_url) as proxy:
-        async with working(agent_of("x"), proxy.url, prefix) as worker:
-            proxy.cuts = 1_000_000
-            refusal = RequestRefused("thread_busy", "Busy.").for_request("t", "r")
-            await worker.registry.note_refusal(LOCAL_OWNER, refusal)
-
-    assert "a refusal was not noted" in caplog.text
 
 
 async def test_a_run_goes_on_without_its_bell(

@@ -26,7 +26,7 @@ from backscroll.runs.assembly import Assembly
 from backscroll.runs.busy import BusyThreads
 from backscroll.runs.hub import Hub
 from backscroll.runs.lost import LostRuns
-from backscroll.runs.notes import note_entry, refusal_note
+from backscroll.runs.refusals import Refusals
 from backscroll.runs.runner import RESTARTING, Runner, RunTimes
 from backscroll.store.history_reader import HistoryReader
 from backscroll.store.keys import ThreadKey
@@ -39,9 +39,6 @@ logger = logging.getLogger(__name__)
 
 ATTEMPTS = 20
 LEAVE_S = 5.0
-
-# What is no fault of the request is not worth a note in its thread.
-_UNNOTED = frozenset({"draining", "unavailable"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +80,7 @@ class Registry:
     ) -> None:
         self.agent, self.agent_rules = agent, agent_rules
         self.ahead = AheadSummaries(agent, log, hub, lambda: self._draining)
+        self.refusals = Refusals(log)
         self.store = RunStore(log)
         self._log, self._hub, self._rules = log, hub, rules
         shown = Shown(agent_rules.show_reasoning, agent_rules.result_chars)
@@ -155,7 +153,7 @@ class Registry:
             return await self._accept(ThreadKey(owner, request.thread_id), request)
         except RequestRefused as refusal:
             refusal = refusal.for_request(request.thread_id, request.run_id)
-            await self.note_refusal(owner, refusal)
+            await self.refusals.note(owner, refusal)
             raise refusal from None
 
     async def _counted(self, work: Coroutine[Any, Any, Accepted]) -> Accepted:
@@ -167,19 +165,6 @@ class Registry:
         finally:
             self._accepting -= 1
             self._note_idle()
-
-    async def note_refusal(self, owner: str, refusal: RequestRefused) -> None:
-        """Leave a note for operators in the thread that a refused request named, if it exists."""
-        known = {**refusal.details, **refusal.ids}
-        if "threadId" not in known or refusal.code in _UNNOTED:
-            return
-        thread = ThreadKey(owner, known["threadId"])
-        entry = note_entry(refusal_note(refusal, known.get("runId")))
-        try:
-            if (await self._log.head(thread)).exists:
-                await self._log.append(thread, [entry], fence=0)
-        except StoreError as error:
-            logger.warning("a refusal was not noted: %s", error)
 
     async def stop(self, owner: str, run_id: str) -> bool:
         """Ask a run to stop, on whichever worker it is; False when there was nothing to stop."""

@@ -42,7 +42,7 @@ async def post_run(services: Services, scope: Scope, receive: Receive, send: Sen
     try:
         request = read_request(data, services.limits.input)
     except RequestRefused as refusal:
-        await registry.note_refusal(services.owner, refusal)
+        await registry.refusals.note(services.owner, refusal)
         raise
     accepted = await registry.submit(services.owner, request)
     stream = EventStream(services, send, abort_of(scope), is_older=request.is_older_peer)

@@ -123,7 +123,7 @@ class AguiSocket:
                 self._request(frame)
         except RequestRefused as refusal:
             await self._refuse(refusal)
-            await self._registry.note_refusal(self._services.owner, refusal)
+            await self._registry.refusals.note(self._services.owner, refusal)
             await self._count_bad()
 
     def _request(self, frame: Mapping[str, Any]) -> None:
