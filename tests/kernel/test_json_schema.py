@@ -12,7 +12,13 @@ from backscroll.kernel.tool_schema import Problem
 
 @pytest.mark.parametrize(
     "schema",
-    [{"type": "nonsense"}, {"$ref": "https://example.com/x.json"}, {"items": [{"$ref": "x"}]}],
+    [
+        {"type": "nonsense"},
+        {"$ref": "https://example.com/x.json"},
+        {"items": [{"$ref": "x"}]},
+        {"$schema": 3},
+        {"pattern": "(" * 5000},
+    ],
 )
 def test_broken_schemas_are_refused(schema: dict[str, Any]) -> None:
     """A schema with a fault, or one that would need the network, is refused at once."""

@@ -19,11 +19,17 @@ def schema_validator(schema: Mapping[str, Any], where: str) -> Validator:
     """Return a validator of the schema's own draft; raises `invalid_schema` when it has a fault."""
     if not isinstance(schema, Mapping):
         raise AssemblyError("invalid_schema", f"{where}: a schema is an object", where)
+    if not isinstance(schema.get("$schema", ""), str):
+        raise AssemblyError("invalid_schema", f"{where}: $schema is no text", where)
     draft = validator_for(dict(schema), default=jsonschema.Draft202012Validator)
     try:
         draft.check_schema(dict(schema))
     except SchemaError as error:
         raise AssemblyError("invalid_schema", f"{where}: {error.message}", where) from error
+    except RecursionError as error:
+        raise AssemblyError(
+            "invalid_schema", f"{where}: a part is nested too deep", where
+        ) from error
     for ref in _references(schema):
         if not ref.startswith("#"):
             message = f"{where}: reference {ref!r} would need the network"

@@ -139,7 +139,7 @@ class Tool:
         validator = schema_validator(schema, name)
         info = _info(name, description, dict(schema), **options)
         if info.runs_in == "client":
-            validator = schema_validator(loose_schema(schema), name)
+            validator = type(validator)(loose_schema(schema))
         is_async = inspect.iscoroutinefunction(handler)
         return cls(info, lambda args: check_schema(validator, args), handler, is_async)
 
