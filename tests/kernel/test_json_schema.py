@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -65,3 +66,17 @@ def test_a_schema_that_cannot_be_followed(schema: dict[str, Any]) -> None:
     found = check_schema(schema_validator(schema, "f"), {"a": "x"})
 
     assert isinstance(found, Problem) and "the schema has a fault" in found.problem
+
+
+def test_a_schema_seen_before_is_not_checked_again() -> None:
+    """A page offers its tools with every request: checking them is paid for once."""
+    members = {f"member{n}": {"type": "string", "minLength": 1} for n in range(500)}
+    spent = []
+    for _ in range(2):
+        began = time.process_time()
+        schema_validator({"properties": members}, "f")
+        spent.append(time.process_time() - began)
+
+    assert spent[1] < spent[0] / 4
+    with pytest.raises(AssemblyError, match="of which kind"):
+        schema_validator({"properties": {"a": {"enum": "of which kind"}}}, "f")

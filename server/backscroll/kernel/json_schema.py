@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import jsonschema
@@ -22,14 +24,9 @@ def schema_validator(schema: Mapping[str, Any], where: str) -> Validator:
     if not isinstance(schema.get("$schema", ""), str):
         raise AssemblyError("invalid_schema", f"{where}: $schema is no text", where)
     draft = validator_for(dict(schema), default=jsonschema.Draft202012Validator)
-    try:
-        draft.check_schema(dict(schema))
-    except SchemaError as error:
-        raise AssemblyError("invalid_schema", f"{where}: {error.message}", where) from error
-    except RecursionError as error:
-        raise AssemblyError(
-            "invalid_schema", f"{where}: a part is nested too deep", where
-        ) from error
+    fault = _fault(draft, dict(schema))
+    if fault is not None:
+        raise AssemblyError("invalid_schema", f"{where}: {fault}", where)
     for ref in _references(schema):
         if not ref.startswith("#"):
             message = f"{where}: reference {ref!r} would need the network"
@@ -51,6 +48,30 @@ def check_schema(validator: Validator, args: Mapping[str, Any]) -> dict[str, Any
         if isinstance(member, Mapping) and "default" in member:
             value.setdefault(name, member["default"])
     return value
+
+
+def _fault(draft: type[Validator], schema: dict[str, Any]) -> str | None:
+    try:
+        text = json.dumps(schema)
+    except (TypeError, ValueError, RecursionError):
+        return _fault_of(draft, schema)
+    return _fault_of_text(draft, text)
+
+
+@lru_cache(maxsize=256)
+def _fault_of_text(draft: type[Validator], text: str) -> str | None:
+    """Remember what was found: pages offer the same schemas with every request."""
+    return _fault_of(draft, json.loads(text))
+
+
+def _fault_of(draft: type[Validator], schema: dict[str, Any]) -> str | None:
+    try:
+        draft.check_schema(schema)
+    except SchemaError as error:
+        return str(error.message)
+    except RecursionError:
+        return "a part is nested too deep"
+    return None
 
 
 def _references(value: Any) -> Iterator[str]:
