@@ -65,6 +65,7 @@ def test_the_introduction_names_the_tools() -> None:
             (("weather", '{"city":"A"}'), ("slow_count", '{"to":2}')),
         ),
         ("use nothing of it", ()),
+        ('use weather_map {"city":"Rome"}', (("weather_map", '{"city":"Rome"}'),)),
         ("Where is order A-1042?", (("get_order", {"number": "A-1042"}),)),
         ("Are there any lamps in stock?", (("check_stock", {"item": "lamps"}),)),
         (

@@ -86,9 +86,11 @@ def _wanted(text: str, request: ModelRequest) -> Iterator[tuple[str, Any]]:
     if isinstance(request.tool_choice, Named):
         yield request.tool_choice.name, infer(tools[request.tool_choice.name], text)
         return
-    asked = [found for found in _USE.finditer(text) if found[1] in tools]
-    for found in asked:
-        yield found[1], _arguments(text[found.end() :], tools[found[1]], text)
+    # With its arguments written out, a tool is called as written, also one that is not shown.
+    named = [(found[1], text[found.end() :]) for found in _USE.finditer(text)]
+    asked = [(name, rest) for name, rest in named if name in tools or rest.startswith("{")]
+    for name, rest in asked:
+        yield name, _arguments(rest, tools.get(name), text)
     if asked:
         return
     spoken = [tool for tool in request.tools if _is_meant(tool.name, text)]
@@ -98,9 +100,9 @@ def _wanted(text: str, request: ModelRequest) -> Iterator[tuple[str, Any]]:
         yield request.tools[0].name, infer(request.tools[0], text)
 
 
-def _arguments(rest: str, tool: ToolSpec, text: str) -> Any:
+def _arguments(rest: str, tool: ToolSpec | None, text: str) -> Any:
     """Return the JSON text behind a tool's name, broken or not; without one, infer."""
-    if not rest.startswith("{"):
+    if tool is not None and not rest.startswith("{"):
         return infer(tool, text)
     try:
         return rest[: json.JSONDecoder().raw_decode(rest)[1]]
