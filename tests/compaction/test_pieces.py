@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from backscroll.compaction.pieces import _MOST_REMEMBERED, PieceCounter
+from backscroll.compaction.pieces import _MOST_REMEMBERED, _PIECES, PieceCounter, _parts
 from deadlines import growth
 from hypothesis import given
 from hypothesis import strategies as st
@@ -89,3 +89,17 @@ def test_forgets_pieces_when_there_are_too_many() -> None:
 
     assert once == twice
     assert len(counter._weights) <= _MOST_REMEMBERED
+
+
+@given(st.text(st.sampled_from("aBC1 \t\n_.é的の한🔥")) | st.text())
+def test_a_long_text_is_counted_in_parts(text: str) -> None:
+    """Wherever a part ends, inside a word or a run, the pieces are those of the whole."""
+    whole = _PIECES.findall(text)
+
+    for size in (1, 2, 3, 7):
+        assert [piece for pieces in _parts(text, size) for piece in pieces] == whole
+
+
+def test_other_threads_have_their_turn_while_a_text_is_counted() -> None:
+    """One part is short, however long the text."""
+    assert max(map(len, _parts("ab cd\n" * 200_000))) <= 65_536

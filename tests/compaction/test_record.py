@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import pytest
 from backscroll.compaction.canon_forms import canon_sent, sent_digest
 from backscroll.compaction.rebuild import rebuild
 from backscroll.compaction.record import Explained, Positioned, explain, sent_list
+from backscroll.kernel.canon import canonical_json
 from backscroll.kernel.message import Message, Role, ToolCall, assistant, system, user
 from backscroll.kernel.model import ModelRequest
 from backscroll.kernel.request import Claim
@@ -244,3 +247,19 @@ def test_system_messages_of_the_history_keep_their_place() -> None:
     request = ModelRequest((system("stored", "m1"), user("hi", "m2")), ("asked",))
     found = explained(placed([system("stored", "m1"), user("hi", "m2")]), sent_list(request))
     assert fates(found) == [("injected", None, None), ("kept", 1, 2)]
+
+
+def test_a_message_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often the form of a stored message is asked for; it may be many megabytes."""
+    written: list[str] = []
+
+    def spy(value: Any) -> str:
+        written.append(canonical_json(value))
+        return written[-1]
+
+    monkeypatch.setattr("backscroll.compaction.canon_forms.canonical_json", spy)
+    history = [u(1), a(2, "c1"), t(3, "c1")]
+
+    explain(placed(history), history, [], lambda message: 1)
+
+    assert len(written) == len(set(written)) == 3

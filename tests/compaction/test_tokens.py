@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from backscroll.compaction.memo import Memo
 from backscroll.compaction.pieces import PieceCounter
 from backscroll.compaction.tokens import Sizes, calibrate, estimate, estimate_message
 from backscroll.kernel.content import FilePart, TextPart, VendorPart
@@ -156,3 +157,19 @@ def test_estimates_are_rounded_up() -> None:
     assert estimate(10, 1.1) == 11
     assert estimate(10, 1.01) == 11
     assert estimate(0, 1.5) == 0
+
+
+def test_counts_may_be_shared() -> None:
+    """What one has counted, another with the same memory does not count again."""
+    counted: list[str] = []
+
+    class Keeping(Characters):
+        def count(self, text: str) -> int:
+            counted.append(text)
+            return super().count(text)
+
+    counts: Memo[int] = Memo()
+
+    found = [Sizes(Keeping(), counts=counts).message(user("hello", "u1")) for _ in range(2)]
+
+    assert found == [6 + 5] * 2 and counted == ["hello"]

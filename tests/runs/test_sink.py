@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
+import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -14,11 +16,13 @@ from backscroll.agent.events import AgentEvent, Reported
 from backscroll.compaction.decision import CompactionFinished, CompactionStarted
 from backscroll.compaction.tokens import Sizes
 from backscroll.kernel.errors import LeaseLost, StoreError
+from backscroll.kernel.message import user
+from backscroll.kernel.model import ModelProfile, ModelRequest
 from backscroll.kernel.request import Note
 from backscroll.runs.activity import CompactionCards
 from backscroll.runs.recorder import Recorder
 from backscroll.runs.run_memory import RunMemory
-from backscroll.runs.sink import RunSink
+from backscroll.runs.sink import LARGE_CHARS, RunSink
 from backscroll.store.chat_memory import RedisChatMemory
 from backscroll.store.connection import RedisClients, connect
 from backscroll.store.entry import Entry
@@ -289,3 +293,58 @@ async def test_clients_see_a_compaction_and_its_summary(clients: RedisClients, k
     assert [f["content"]["status"] for f in found] == ["running", "done", "done", "done"]
     assert [f["content"].get("text") for f in found] == [None, "The story.", "The story.", None]
     assert found[0]["messageId"] == found[1]["messageId"] != found[2]["messageId"]
+
+
+class Watched:
+    """A model that keeps which thread asked what its requests look like."""
+
+    name, provider, profile = "m", "p", ModelProfile()
+
+    def __init__(self) -> None:
+        self.threads: list[threading.Thread] = []
+        self.may_end = threading.Event()
+
+    def encode(self, request: ModelRequest, stream: bool) -> bytes:
+        """Keep the thread, and wait."""
+        self.threads.append(threading.current_thread())
+        self.may_end.wait(10)
+        return b"{}"
+
+
+def large_call(model: Watched) -> AgentEvent:
+    """Return the beginning of a call with a large request."""
+    request = ModelRequest((user("x" * (LARGE_CHARS + 1)),))
+    return dataclasses.replace(asked("m1"), request=request, model=model)  # type: ignore[type-var]
+
+
+async def test_a_large_request_is_recorded_off_the_loop(writer: Writer) -> None:
+    """The loop is free while its tokens are counted; a small one costs no thread."""
+    model, small = Watched(), Watched()
+    work = asyncio.ensure_future(writer.send(large_call(model)))
+    async with asyncio.timeout(scaled(5)):
+        while not model.threads:  # noqa: ASYNC110 - a thread appends
+            await asyncio.sleep(0.001)
+    model.may_end.set()
+    small.may_end.set()
+    await work
+    await writer.send(dataclasses.replace(asked("m2"), model=small))  # type: ignore[type-var]
+
+    assert model.threads[0] is not threading.main_thread() is small.threads[0]
+    assert [e.type for e in await writer.entries() if e.kind == "call"] == ["started"] * 2
+
+
+async def test_who_is_cancelled_waits_for_the_recorder(writer: Writer) -> None:
+    """While the thread has the recorder, nobody else gets it."""
+    model = Watched()
+    work = asyncio.ensure_future(writer.send(large_call(model)))
+    async with asyncio.timeout(scaled(5)):
+        while not model.threads:  # noqa: ASYNC110 - a thread appends
+            await asyncio.sleep(0.001)
+    work.cancel()
+    settling = asyncio.ensure_future(writer.sink.settle())
+    done, _ = await asyncio.wait([work, settling], timeout=0.1)
+    model.may_end.set()
+    await settling
+
+    assert done == set() and work.cancelled()
+    assert writer.recorder.call == 1

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from backscroll.compaction.canon_forms import prefix_hashes, sent_digest
+from backscroll.compaction.canon_forms import Digests, sent_digest
 from backscroll.compaction.rebuild import choice_to_json, options_to_json
 from backscroll.compaction.record import Explained, Positioned, explain, sent_list
 from backscroll.compaction.record_items import Item
@@ -83,7 +83,7 @@ def make_record(
         if getattr(place, name) is not None:
             record[name] = getattr(place, name)
     record["model"] = _model(start, blobs)
-    record["history"] = _history(history, explained, place, size)
+    record["history"] = _history(history, explained, place, sizes.digests)
     record.update(explained.recipe)
     record["request"] = _request(start, blobs)
     tools = [estimate(fitted.tool(tool), ratio) for tool in start.request.tools]
@@ -112,7 +112,7 @@ def _model(start: CallStart, blobs: dict[str, bytes]) -> dict[str, Any]:
 
 
 def _history(
-    history: Sequence[Positioned], explained: Explained, place: CallPlace, size: Any
+    history: Sequence[Positioned], explained: Explained, place: CallPlace, digests: Digests
 ) -> dict[str, Any]:
     before = sum(item.before for item in explained.items)
     before += sum(span["tokens"][0] for span in explained.recipe["left_out"])
@@ -121,7 +121,7 @@ def _history(
         "messages": len(history),
         "last": history[-1][0] if history else 0,
         "tokens": before,
-        "sha256": prefix_hashes(messages)[-1],
+        "sha256": digests.chain(messages)[-1],
         "rewrites": place.rewrites,
     }
 

@@ -38,6 +38,13 @@ def canon_stored(message: Message) -> str:
     return _json(out)
 
 
+def as_said(message: Message) -> Message:
+    """Return a message without what a filter made of it: itself where none did."""
+    if message.model_content is None:
+        return message
+    return message.replace(model_content=None, rewritten_by=())
+
+
 def sent_dict(message: Message) -> dict[str, Any]:
     """Return what a model can see of a message as JSON values, in a fixed order."""
     out: dict[str, Any] = {"role": message.role.value}
@@ -71,7 +78,12 @@ def message_from_sent(value: Mapping[str, Any]) -> Message:
 
 def sent_digest(message: Message) -> str:
     """Return the sha256, in hex, of the canonical sent form."""
-    return _sha(_SENT, canon_sent(message)).hex()
+    return form_digest(canon_sent(message))
+
+
+def form_digest(canon: str) -> str:
+    """Return the same of a canonical sent form that is there already."""
+    return _sha(_SENT, canon).hex()
 
 
 def stored_digest(message: Message) -> bytes:

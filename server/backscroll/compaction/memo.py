@@ -30,7 +30,7 @@ class ObjectMemo(Generic[V]):
 
 
 class Memo(Generic[V]):
-    """Remembers the values of the keys used last, up to a limit."""
+    """Remembers the values of the keys used last, up to a limit; threads may share it."""
 
     def __init__(self, limit: int = 50_000) -> None:
         self._limit = limit
@@ -39,9 +39,11 @@ class Memo(Generic[V]):
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
         """Return the value of a key, made on first use."""
         values = self._values
-        if key in values:
+        try:
             values.move_to_end(key)
             return values[key]
+        except KeyError:
+            pass
         value = values[key] = make()
         if len(values) > self._limit:
             values.popitem(last=False)

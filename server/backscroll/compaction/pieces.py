@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 _UNIT = 10_000
+_PART = 65_536
 _LONGEST_REMEMBERED = 24
 _MOST_REMEMBERED = 65_536
 
@@ -86,5 +87,22 @@ class PieceCounter:
     def count(self, text: str) -> int:
         """Return the estimate, rounded up."""
         # Whole numbers, so that the sum does not depend on where a text was split.
-        total = sum(map(self._weights.__getitem__, _PIECES.findall(text)))
+        weigh = self._weights.__getitem__
+        total = sum(sum(map(weigh, pieces)) for pieces in _parts(text))
         return -(-total // _UNIT)
+
+
+def _parts(text: str, length: int = _PART) -> Iterator[list[str]]:
+    """Yield the pieces of a text part by part: between two, other threads have their turn."""
+    start, size = 0, length
+    while start < len(text):
+        end = start + size
+        pieces = _PIECES.findall(text, start, end)
+        if end < len(text):
+            # The last piece may go on behind the end, so it is read again with what follows it.
+            end -= len(pieces.pop())
+        if not pieces:
+            size *= 2
+            continue
+        start, size = end, length
+        yield pieces

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from backscroll.compaction.canon_forms import canon_sent, message_from_sent
+from backscroll.compaction.canon_forms import as_said, canon_sent, message_from_sent
 from backscroll.compaction.record_items import BLOCK
 from backscroll.kernel.canon import canonical_json
 from backscroll.kernel.message import Message
@@ -41,12 +41,14 @@ def rebuild(
     record: Mapping[str, Any],
     history: Sequence[tuple[int, Message]],
     blobs: Mapping[str, bytes],
+    form: Callable[[Message], str] = canon_sent,
 ) -> Rebuilt:
     """Return the sent list of a record; positions that the history lacks count as missing.
 
-    `history` may hold more than the call knew: what came later, or was superseded.
+    `history` may hold more than the call knew: what came later, or was superseded. `form` gives
+    what `canon_sent` does, for those who have it already.
     """
-    work = _Rebuilding(record, dict(history), blobs)
+    work = _Rebuilding(record, dict(history), blobs, form)
     if "whole" in record:
         whole = work.blob(record["whole"])
         return Rebuilt(tuple(whole or ()), tuple(work.missing))
@@ -80,9 +82,14 @@ def rebuild_request(
 
 class _Rebuilding:
     def __init__(
-        self, record: Mapping[str, Any], history: dict[int, Message], blobs: Mapping[str, bytes]
+        self,
+        record: Mapping[str, Any],
+        history: dict[int, Message],
+        blobs: Mapping[str, bytes],
+        form: Callable[[Message], str] = canon_sent,
     ) -> None:
         self._record, self._history, self._blobs = record, history, blobs
+        self._form = form
         self._blocks = dict(record.get("bodies", ()))
         self._read: dict[str, Any] = {}
         self.missing: list[str] = []
@@ -115,8 +122,8 @@ class _Rebuilding:
                 self.missing.append(f"message at position {position}")
                 return None
             if "store" in span:
-                return canon_sent(stored)
-            return canon_sent(stored.replace(model_content=None, rewritten_by=()))
+                return self._form(stored)
+            return self._form(as_said(stored))
         name = self._blocks.get((position - 1) // BLOCK)
         block = None if name is None else self.blob(name)
         value = None if block is None else block.get(str(position))

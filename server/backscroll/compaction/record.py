@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from backscroll.compaction.canon_forms import SUMMARY_ORIGIN, canon_sent, sent_digest
+from backscroll.compaction.canon_forms import SUMMARY_ORIGIN, as_said, canon_sent, form_digest
+from backscroll.compaction.memo import ObjectMemo
 from backscroll.compaction.rebuild import Rebuilt, rebuild, sent_bytes
 from backscroll.compaction.record_items import Item, spans, store_blob, store_bodies
 from backscroll.kernel.canon import canonical_json
@@ -61,7 +62,7 @@ def explain(
         "bodies": bodies,
     }
     warnings = ["unclaimed"] if any(item.why == "unclaimed" for item in left_out) else []
-    if not _is_exact(recipe, history, blobs, work.canon):
+    if not _is_exact(recipe, history, blobs, work):
         # A form that JSON does not give back as it was; the list itself is always exact.
         recipe["whole"] = store_blob(blobs, canonical_json(work.canon))
         warnings.append("whole")
@@ -79,10 +80,10 @@ def _is_exact(
     recipe: Mapping[str, Any],
     history: Sequence[Positioned],
     blobs: Mapping[str, bytes],
-    canon: Sequence[str],
+    work: _Explaining,
 ) -> bool:
     try:
-        return rebuild(recipe, history, blobs) == Rebuilt(tuple(canon))
+        return rebuild(recipe, history, blobs, work.form) == Rebuilt(tuple(work.canon))
     except ValueError:
         return False
 
@@ -96,7 +97,9 @@ class _Explaining:
         size: Callable[[Message], int],
     ) -> None:
         self._history, self._sent, self._size = history, sent, size
-        self.canon = [canon_sent(message) for message in sent]
+        # A message is written once, however often its form is asked for: it may be large.
+        self.form = ObjectMemo(canon_sent).get
+        self.canon = [self.form(message) for message in sent]
         self.blobs: dict[str, bytes] = {}
         self._of_message: defaultdict[str, list[Claim]] = defaultdict(list)
         self._of_digest: dict[str, Claim] = {}
@@ -120,19 +123,19 @@ class _Explaining:
     def sent_item(self, number: int) -> Item:
         """Return the item of one sent message."""
         message, original = self._sent[number], self._original[number]
-        digest = sent_digest(message)
+        digest = form_digest(self.canon[number])
         if original is None:
             return self._injected(message, self.canon[number], digest)
         position, stored = self._history[original]
         item = self._compared(stored, self.canon[number], digest)
         item.position, item.repaired = position, self._repair_of(stored)
-        item.before = self._size(_said(stored))
+        item.before = self._size(as_said(stored))
         item.after = self._after(message, digest)
         return item
 
     def left_out(self, position: int, message: Message) -> Item:
         """Return the item of a history message that was not sent."""
-        before = self._size(_said(message))
+        before = self._size(as_said(message))
         repaired = self._repair_of(message)
         for claim in reversed(self._claims_of(message)):
             if claim.fate in ("summarised", "dropped"):
@@ -143,10 +146,10 @@ class _Explaining:
     def _compared(self, stored: Message, canon: str, digest: str) -> Item:
         """Return fate and reason of a sent message that has an original."""
         claims = self._claims_of(stored)
-        if canon == canon_sent(_said(stored)):
+        if canon == self.form(as_said(stored)):
             why = next((c.why for c in reversed(claims) if c.fate == "kept" and c.why), "")
             return Item("kept", why=why)
-        if stored.model_content is not None and canon == canon_sent(stored):
+        if stored.model_content is not None and canon == self.form(stored):
             return Item("rewritten", by=", ".join(stored.rewritten_by), store="model_content")
         changed = [claim for claim in reversed(claims) if claim.fate not in ("kept", "dropped")]
         for claim in changed:
@@ -214,7 +217,7 @@ def _originals(
         if at not in used:
             message = history[at][1]
             by_call[message.tool_call_id or ""].append(at)
-            by_form[canon_sent(_said(message))].append(at)
+            by_form[canon_sent(as_said(message))].append(at)
     for number in left:
         message = sent[number]
         if _may_be_stored(message):
@@ -229,12 +232,6 @@ def _may_be_stored(message: Message) -> bool:
     """Say whether a message without a known id can be one of the history."""
     made = (SYSTEM_ORIGIN, NOTE_ORIGIN, SUMMARY_ORIGIN)
     return message.id is None and message.origin not in made
-
-
-def _said(message: Message) -> Message:
-    if message.model_content is None:
-        return message
-    return message.replace(model_content=None, rewritten_by=())
 
 
 def _maker(message: Message) -> str | None:

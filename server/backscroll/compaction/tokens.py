@@ -50,7 +50,7 @@ class Sizes:
 
     Without a counter, texts are counted exactly where the extra `tokens` is installed and the
     profile names its vocabulary, else by pieces. `media_tokens` maps a media type (`image/png`,
-    `image/*`) to the tokens of one file.
+    `image/*`) to the tokens of one file. `counts` is a memory that several may share.
     """
 
     def __init__(
@@ -58,11 +58,12 @@ class Sizes:
         counter: TokenCounter | None = None,
         media_tokens: Mapping[str, int] | None = None,
         digests: Digests | None = None,
+        counts: Memo[int] | None = None,
     ) -> None:
         self._given = counter
         self._pieces = PieceCounter()
         self._media = dict(media_tokens or {})
-        self._messages: Memo[int] = Memo()
+        self._messages: Memo[int] = Memo() if counts is None else counts
         self._texts: Memo[int] = Memo(4_096)
         self._profile = ModelProfile()
         self._fitted: dict[tuple[str, str | None], Sizes] = {}

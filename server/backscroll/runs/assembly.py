@@ -10,6 +10,7 @@ from backscroll.agui.input import RunInput
 from backscroll.agui.messages import Shown
 from backscroll.agui.options import AgentRules, timeline_of
 from backscroll.agui.plan import Plan
+from backscroll.compaction.memo import Memo
 from backscroll.compaction.tokens import Sizes
 from backscroll.kernel.message import Role
 from backscroll.kernel.ports import Ids
@@ -47,6 +48,8 @@ class Assembly:
     ) -> None:
         self._agent, self._rules = agent, rules
         self._log, self._runs, self._times, self._ids = log, runs, times, ids
+        # What a message takes is counted once, not in every run of its thread.
+        self._counts: Memo[int] = Memo()
 
     def encoder(self, request: RunInput) -> RunEncoder:
         """Return the encoder of a run that is about to start."""
@@ -125,7 +128,7 @@ class Assembly:
         return Recorder(
             lease.run,
             self._log.worker,
-            Sizes(),
+            Sizes(counts=self._counts),
             calls=int(record.extra.get("call", 0)),
             compactions=record.counts.get("compaction", 0),
             summaries=json.loads(record.extra.get("summaries", "{}")),

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from functools import partial
 
-from backscroll.agent.events import AgentEvent, Reported
+from backscroll.agent.events import AgentEvent, CallStarted, Reported
 from backscroll.agui.coalesce import Batch
 from backscroll.agui.encode import RunEncoder
 from backscroll.compaction.decision import CompactionFinished
 from backscroll.kernel.errors import StoreError
+from backscroll.kernel.model import ModelRequest
 from backscroll.kernel.request import Note
 from backscroll.runs.activity import CompactionCards
 from backscroll.runs.notes import note_blob
@@ -20,6 +22,9 @@ from backscroll.store.entry import NewEntry
 from backscroll.store.thread_log import RunLease, ThreadLog
 
 logger = logging.getLogger(__name__)
+
+LARGE_CHARS = 500_000
+"""The text of a request above which its record is made off the event loop."""
 
 
 class RunSink:
@@ -104,8 +109,7 @@ class RunSink:
         try:
             for event in self._batch.take():
                 text = await self._look_up(event)
-                memory = self._memory
-                recorded = self._recorder.take(event, memory.last_read, memory.rewrites)
+                recorded = await self._record(event)
                 entries += recorded.entries
                 blobs.update(recorded.blobs)
                 meta.update(recorded.meta)
@@ -116,6 +120,21 @@ class RunSink:
             self._failure = error
             raise
         await self._append(Recorded(tuple(entries), blobs, meta))
+
+    async def _record(self, event: AgentEvent) -> Recorded:
+        """Return what operators read of an event."""
+        memory = self._memory
+        take = partial(self._recorder.take, event, memory.last_read, memory.rewrites)
+        if not (isinstance(event, CallStarted) and _chars(event.request) > LARGE_CHARS):
+            return take()
+        # The tokens of a large request are counted for seconds, and others have runs here.
+        work = asyncio.ensure_future(asyncio.to_thread(take))
+        try:
+            return await asyncio.shield(work)
+        except asyncio.CancelledError:
+            # Whoever writes what is left uses the same recorder.
+            await asyncio.wait([work])
+            raise
 
     async def _append(self, recorded: Recorded) -> None:
         self._keep(recorded)
@@ -187,3 +206,7 @@ class RunSink:
             # If the store is down, the append that follows says so.
             logger.debug("%s", error)
             return None
+
+
+def _chars(request: ModelRequest) -> int:
+    return sum(len(message.text) for message in request.messages)
