@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
+from backscroll.compaction.beside import LARGE_CHARS
 from backscroll.compaction.extractive import ExtractiveSummariser
 from backscroll.compaction.filter import Compaction
+from backscroll.compaction.pieces import PieceCounter
 from backscroll.compaction.store import (
     CompactionEntry,
     InMemoryCompactionStore,
@@ -257,3 +260,20 @@ def test_wrong_settings_are_refused_at_assembly(options: dict[str, Any]) -> None
     with pytest.raises(AssemblyError) as caught:
         Compaction(**options)
     assert caught.value.where == next(iter(options))
+
+
+async def test_a_large_request_is_planned_off_the_loop() -> None:
+    """The loop is free while its tokens are counted and its lines chosen; a small one stays."""
+    threads: dict[int, threading.Thread] = {}
+
+    class Keeping(PieceCounter):
+        def count(self, text: str) -> int:
+            threads.setdefault(len(text), threading.current_thread())
+            return super().count(text)
+
+    found = talk_with(counter=Keeping())
+    await found.ask([u(1, "ab " * 5)])
+    await found.ask([u(1, "ab " * 5), a(2, "x y " * (LARGE_CHARS // 4 + 1))])
+
+    assert threads[15] is threading.current_thread()
+    assert threads[max(threads)] is not threading.current_thread()

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from agui_stories import SCOPE, CountedIds, asked, called, encoder, said
 from backscroll.agent.events import AgentEvent, Reported
+from backscroll.compaction.beside import LARGE_CHARS
 from backscroll.compaction.decision import CompactionFinished, CompactionStarted
 from backscroll.compaction.tokens import Sizes
 from backscroll.kernel.errors import LeaseLost, StoreError
@@ -22,7 +23,7 @@ from backscroll.kernel.request import Note
 from backscroll.runs.activity import CompactionCards
 from backscroll.runs.recorder import Recorder
 from backscroll.runs.run_memory import RunMemory
-from backscroll.runs.sink import LARGE_CHARS, RunSink
+from backscroll.runs.sink import RunSink
 from backscroll.store.chat_memory import RedisChatMemory
 from backscroll.store.connection import RedisClients, connect
 from backscroll.store.entry import Entry

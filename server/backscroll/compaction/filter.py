@@ -5,10 +5,12 @@ from __future__ import annotations
 import copy
 import dataclasses
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
 from backscroll.compaction.actions import Actions
 from backscroll.compaction.ahead import Ahead
+from backscroll.compaction.beside import beside
 from backscroll.compaction.call_state import CallStates
 from backscroll.compaction.counting import Counting
 from backscroll.compaction.decision import CompactionFinished
@@ -151,7 +153,7 @@ class Compaction(Actions, Ahead, Filter):
             return await chain(request)
         state = self._states.of(request.conversation_id)
         call = await self._inputs.of(request, request.model, state, overrides)
-        planned = plan(call.given)
+        planned = await beside(partial(plan, call.given), request.messages)
         if self._counting is not None:
             call, planned = await self._counting.counted(call, planned)
         used = await self._carried_out(call, planned)

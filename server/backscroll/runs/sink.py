@@ -10,9 +10,9 @@ from functools import partial
 from backscroll.agent.events import AgentEvent, CallStarted, Reported
 from backscroll.agui.coalesce import Batch
 from backscroll.agui.encode import RunEncoder
+from backscroll.compaction.beside import beside
 from backscroll.compaction.decision import CompactionFinished
 from backscroll.kernel.errors import StoreError
-from backscroll.kernel.model import ModelRequest
 from backscroll.kernel.request import Note
 from backscroll.runs.activity import CompactionCards
 from backscroll.runs.notes import note_blob
@@ -22,9 +22,6 @@ from backscroll.store.entry import NewEntry
 from backscroll.store.thread_log import RunLease, ThreadLog
 
 logger = logging.getLogger(__name__)
-
-LARGE_CHARS = 500_000
-"""The text of a request above which its record is made off the event loop."""
 
 
 class RunSink:
@@ -125,16 +122,10 @@ class RunSink:
         """Return what operators read of an event."""
         memory = self._memory
         take = partial(self._recorder.take, event, memory.last_read, memory.rewrites)
-        if not (isinstance(event, CallStarted) and _chars(event.request) > LARGE_CHARS):
+        if not isinstance(event, CallStarted):
             return take()
-        # The tokens of a large request are counted for seconds, and others have runs here.
-        work = asyncio.ensure_future(asyncio.to_thread(take))
-        try:
-            return await asyncio.shield(work)
-        except asyncio.CancelledError:
-            # Whoever writes what is left uses the same recorder.
-            await asyncio.wait([work])
-            raise
+        history = (message for _, message in memory.last_read)
+        return await beside(take, event.request.messages, history)
 
     async def _append(self, recorded: Recorded) -> None:
         self._keep(recorded)
@@ -206,7 +197,3 @@ class RunSink:
             # If the store is down, the append that follows says so.
             logger.debug("%s", error)
             return None
-
-
-def _chars(request: ModelRequest) -> int:
-    return sum(len(message.text) for message in request.messages)
