@@ -14,6 +14,8 @@ from backscroll.compaction.fact_lines import (
 )
 from backscroll.compaction.fact_rules import RULES
 from deadlines import growth
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 LOG = "\n".join(
     f"2026-11-30T10:00:{n % 60:02} INFO worker-{n % 4} GET /orders/{n * 7919:08x} 200 {n % 900}ms"
@@ -55,6 +57,16 @@ def test_shapes_mask_numbers_and_words() -> None:
     )
 
     assert one == two == three != other
+
+
+@given(st.lists(st.text(st.sampled_from('ab/1-.+,é 你%:"\t'), max_size=12), max_size=8))
+@settings(max_examples=30, deadline=None)
+def test_a_line_has_its_shape_by_itself(lines: list[str]) -> None:
+    """Which lines are looked at together changes no shape, so many are taken in batches."""
+    alone = [shapes([line])[0] for line in lines]
+
+    assert shapes(lines) == alone
+    assert shapes(lines * 1_000) == alone * 1_000
 
 
 def test_json_on_one_line_is_read_by_member() -> None:

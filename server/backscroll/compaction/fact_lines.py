@@ -18,6 +18,7 @@ ENTRIES = 6
 SALIENT_LINES = 4
 SALIENT_WIDTH = 160
 _LONG_LINE = 120
+_BATCH = 2_000
 
 # A shape tells numbers, words with digits and words apart, and takes a run of words for one word.
 # Letters become `a` and digits `0` first, which keeps the patterns simple and the search fast.
@@ -61,6 +62,14 @@ def split_lines(body: str) -> list[str]:
 
 def shapes(lines: Sequence[str]) -> list[str]:
     """Return the shape of each line: what rows of one log or table have in common."""
+    found: list[str] = []
+    # Many at once, which is fast; not all at once, which would let no other thread run meanwhile.
+    for start in range(0, len(lines), _BATCH):
+        found += _shapes(lines[start : start + _BATCH])
+    return found
+
+
+def _shapes(lines: Sequence[str]) -> list[str]:
     text = "\n".join(lines).translate(_MASK)
     text = _NUMBERS.sub("\x00", text)
     text = _MIXED.sub("\x01", text)
