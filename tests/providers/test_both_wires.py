@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import count
@@ -165,3 +168,37 @@ def test_a_thread_goes_on_with_the_other_vendor(replies: Sequence[Reply], data: 
             body = json.dumps(sent(other, request), ensure_ascii=False)
             spoken = [m.text for m in thread if m.text.strip()]
             assert all(json.dumps(text, ensure_ascii=False)[1:-1] in body for text in spoken)
+
+
+PROGRAM = """
+import sys
+from backscroll.kernel.message import assistant, tool_call, tool_result, user
+from backscroll.kernel.model import ModelOptions, ModelProfile, ModelRequest
+from backscroll.kernel.tool import ToolSpec
+from backscroll.providers.{wire}_request import ENCODER
+from backscroll.providers.wire import WireConfig
+calls = (tool_call("c1", "add", {{"b": 2, "a": 1}}),)
+messages = (user("hé"), assistant(None, calls), tool_result("c1", "add", {{"z": 1, "y": [2]}}))
+tools = (ToolSpec("add", "d", {{"type": "object", "properties": {{"z": {{}}, "a": {{}}}}}}),)
+request = ModelRequest(messages, ("s",), tools, options=ModelOptions(temperature=0.1))
+profile = ModelProfile(call_id_style="alnum9", strict_tools=True)
+sys.stdout.buffer.write(ENCODER.encode(request, profile, WireConfig("m", "p"), True))
+"""
+
+
+@WIRES
+def test_two_processes_write_the_same_bytes(wire: str) -> None:
+    """MOD5: equal input gives equal bytes, whatever the hash seed."""
+    runs = [
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM.format(wire=wire)],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            timeout=60,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+
+    assert runs[0] == runs[1]
+    assert json.loads(runs[0])["temperature"] == 0.1

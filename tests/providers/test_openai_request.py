@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -324,32 +321,3 @@ def test_bytes_are_canonical_json() -> None:
 
     text = body.decode()
     assert text == '{"model":"m","messages":[{"role":"user","content":"你好 🌍 \ufffd"}]}'
-
-
-PROGRAM = """
-from backscroll.kernel.message import assistant, tool_call, tool_result, user
-from backscroll.kernel.model import ModelOptions, ModelProfile, ModelRequest
-from backscroll.kernel.tool import ToolSpec
-from backscroll.providers.openai_request import ENCODER
-from backscroll.providers.wire import WireConfig
-calls = (tool_call("c1", "add", {"b": 2, "a": 1}),)
-messages = (user("hé"), assistant(None, calls), tool_result("c1", "add", {"z": 1, "y": [2]}))
-tools = (ToolSpec("add", "d", {"type": "object", "properties": {"z": {}, "a": {}}}),)
-request = ModelRequest(messages, ("s",), tools, options=ModelOptions(temperature=0.1))
-profile = ModelProfile(call_id_style="alnum9")
-import sys
-sys.stdout.buffer.write(ENCODER.encode(request, profile, WireConfig("m", "p"), True))
-"""
-
-
-def test_two_processes_write_the_same_bytes() -> None:
-    """MOD5: equal input gives equal bytes, whatever the hash seed."""
-    runs = [
-        subprocess.run(
-            [sys.executable, "-c", PROGRAM], env={"PYTHONHASHSEED": seed}, capture_output=True
-        )
-        for seed in ("1", "2")
-    ]
-
-    assert runs[0].stdout == runs[1].stdout
-    assert json.loads(runs[0].stdout)["temperature"] == 0.1

@@ -96,6 +96,19 @@ async def test_a_message_has_a_place_in_the_log(memory: RedisChatMemory, log: Th
     assert [(m.seq, m.time) for m in stored] == [(e.seq, e.time) for e in (first, second)]
 
 
+async def test_nothing_added_is_nothing_written(memory: RedisChatMemory, log: ThreadLog) -> None:
+    """MEM6: no entry, no key and no thread; known messages are announced only once."""
+    before = [key async for key in log.clients.read.scan_iter(f"{log.keys.prefix}*")]
+
+    await memory.add("t", [])
+
+    assert [key async for key in log.clients.read.scan_iter(f"{log.keys.prefix}*")] == before
+    assert not (await log.head(T)).exists
+    await memory.add("t", [user("hi", "u1")])
+    await memory.add("t", [user("hi", "u1")])
+    assert [entry.ref for entry in await log.read(T, 0)] == ["u1"]
+
+
 async def test_an_annotation_is_logged_once_more(memory: RedisChatMemory, log: ThreadLog) -> None:
     """Position, number and run of the message stay; the entry names the filter."""
     await memory.add("t", [user("hi", "u1")])
