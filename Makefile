@@ -7,8 +7,8 @@ INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check -c constra
 CLIENTS := tests/clients/node_modules
 ARGS ?=
 # Test processes side by side: most tests wait more than they work.
-JOBS ?= 3
-PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+JOBS ?= 4
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .DELETE_ON_ERROR:
 .PHONY: help setup check test unit e2e bench bench-compaction serve coverage clean

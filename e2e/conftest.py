@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from console_story import story  # noqa: F401
+from deadlines import scaled
 from needs import check_markers, chromium_path, needs
-from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, WebError
+from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, WebError, expect
 from processes import ServerProcess
 
 ARTEFACTS = Path(__file__).resolve().parent.parent / "artefacts"
@@ -25,6 +26,9 @@ FLAGS = [
 ]
 REPORT_POLICY = """addEventListener('securitypolicyviolation', (event) => console.error(
   'policy: ' + event.violatedDirective + ' refused ' + (event.blockedURI || 'inline')))"""
+
+
+expect.set_options(timeout=scaled(5) * 1000)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -91,7 +91,7 @@ def test_test_runs_everything_in_order(bare: Path) -> None:
     shown = make("-n", "test", cwd=bare, PYTHON=sys.executable).stdout
 
     steps = ["ruff format --check", "ruff check", "mypy", "lint-imports", "codespell"]
-    steps += ["scripts/checks", "--dist loadfile tests", "--dist loadfile e2e"]
+    steps += ["scripts/checks", "--dist worksteal tests", "--dist worksteal e2e"]
     places = [shown.index(step) for step in steps]
     assert places == sorted(places)
     assert "npm install --no-package-lock" in shown
