@@ -107,7 +107,7 @@ async def test_a_filter_that_cancels_itself_ends_the_run(valkey_url: str, prefix
 async def test_the_time_limit_ends_the_run(valkey_url: str, prefix: str) -> None:
     """protocol-04 c: RUN_ERROR run_timeout, once; what was said is kept and marked."""
     waiting = Streamed([Text("half an "), asyncio.Event()])
-    rules = RunRules(RunTimes(run_s=0.2))
+    rules = RunRules(RunTimes(run_s=scaled(0.5)))
     async with working(agent_of(waiting), valkey_url, prefix, rules=rules) as worker:
         found = await run(worker, "t", "r", "hi")
         stored = await worker.history.stored(key(), 2, 2)
