@@ -7,7 +7,7 @@ INSTALL = $(BIN)/python -m pip install -q --disable-pip-version-check -c constra
 CLIENTS := tests/clients/node_modules
 ARGS ?=
 # Test processes side by side: most tests wait more than they work.
-JOBS ?= 4
+JOBS ?= 3
 PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 .DELETE_ON_ERROR:

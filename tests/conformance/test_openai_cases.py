@@ -25,14 +25,14 @@ PROFILE = ModelProfile(context_window=100_000, window_source="configured")
 
 
 @tool
-def add(a: int = 1, b: int = 2) -> int:
+async def add(a: int = 1, b: int = 2) -> int:
     """Add two numbers."""
     RAN.append({"a": a, "b": b})
     return a + b
 
 
 @tool
-def read(p: str) -> str:
+async def read(p: str) -> str:
     """Read a file."""
     RAN.append({"p": p})
     return f"{p} is fine"
