@@ -8,6 +8,14 @@ from contextlib import asynccontextmanager
 from urllib.parse import unquote, urlparse
 
 
+async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Forward bytes until their end."""
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+
+
 class CuttingProxy:
     """Forwards bytes; swallows as many answers as it is told, with their connections."""
 
@@ -26,7 +34,7 @@ class CuttingProxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         up_reader, up_writer = await asyncio.open_unix_connection(self._path)
-        requests = asyncio.create_task(self._pump(reader, up_writer))
+        requests = asyncio.create_task(pump(reader, up_writer))
         try:
             while answer := await up_reader.read(65536):
                 if self.cuts:
@@ -42,12 +50,6 @@ class CuttingProxy:
             for end in (up_writer, writer):
                 end.close()
             await asyncio.gather(requests, return_exceptions=True)
-
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-        writer.close()
 
 
 @asynccontextmanager

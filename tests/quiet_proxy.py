@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from cutting_proxy import pump
+
 
 class QuietProxy:
     """Forwards to the first backend that answers; cuts what the server is silent on too long.
@@ -39,7 +41,7 @@ class QuietProxy:
         up_reader, up_writer = await self._connect()
         heard = bytearray()
         self.heard.append(heard)
-        requests = asyncio.create_task(self._pump(reader, up_writer))
+        requests = asyncio.create_task(pump(reader, up_writer))
         try:
             while True:
                 async with asyncio.timeout(self._silence_s):
@@ -58,12 +60,6 @@ class QuietProxy:
             for end in (up_writer, writer):
                 end.close()
             await asyncio.gather(requests, return_exceptions=True)
-
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-        writer.close()
 
 
 @asynccontextmanager

@@ -10,7 +10,8 @@ from backscroll.store.chat_memory import RedisChatMemory
 from backscroll.store.connection import connect
 from backscroll.store.keys import Keys
 from backscroll.store.thread_log import ThreadLog
-from served import Served
+from scripted_provider import Reply, ScriptedProvider
+from served import Served, request, sse_events
 
 
 def said(n: int, text: str) -> dict[str, Any]:
@@ -50,3 +51,13 @@ async def seed(redis_url: str, prefix: str, messages: Sequence[Message]) -> None
     clients = connect(redis_url)
     await RedisChatMemory(ThreadLog(clients, Keys(prefix), "seed")).add("t", messages)
     await clients.close()
+
+
+async def refused_run(server: Served, provider: ScriptedProvider, refusal: Reply) -> Any:
+    """Have a conversation, then a call that is refused once; return the events of its run."""
+    provider.otherwise(Reply("So-it-is. " + "And_" * 400))
+    for n in range(1, 6):
+        await server.run("t", f"r{n}", said(n, f"Report {n}: " + "all is well here. " * 60))
+    provider.add(refusal, Reply("Now it fits."))
+    body = request("t", "r9", said(9, "And now?"))
+    return sse_events((await server.http.post("/agui", json=body)).text)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from backscroll.agent.agent import Agent
 from backscroll.agent.events import AgentEvent, TurnEnded
 from backscroll.kernel.message import Message
+from backscroll.kernel.tool import Tool, tool
 from played_model import PlayedModel, Script, StreamingModel
 
 E = TypeVar("E", bound=AgentEvent)
@@ -89,3 +90,25 @@ def lines(messages: Sequence[Message]) -> list[str]:
     return [
         f"{m.role}: {m.text}" + "".join(f"[{call.name}]" for call in m.tool_calls) for m in messages
     ]
+
+
+def pair_of_tools(trace: list[str]) -> tuple[Tool, Tool]:
+    """Return two async tools of which each waits a little and leaves a trace."""
+
+    async def step(name: str) -> str:
+        trace.append(f"{name}-start")
+        await asyncio.sleep(0.01)
+        trace.append(f"{name}-end")
+        return name
+
+    @tool
+    async def a() -> str:
+        """Do a."""
+        return await step("a")
+
+    @tool(serial=True)
+    async def b() -> str:
+        """Do b."""
+        return await step("b")
+
+    return a, b

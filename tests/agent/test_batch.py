@@ -9,7 +9,7 @@ import threading
 from typing import Any
 
 import pytest
-from agent.agents import Events, QuickClock
+from agent.agents import Events, QuickClock, pair_of_tools
 from backscroll.agent.batch import Batch, Tooling, execute_batch, execute_runs
 from backscroll.agent.events import Reported, ToolFinished, ToolStarted
 from backscroll.agent.executors import ConcurrentExecutor, PoolExecutor, SequentialExecutor
@@ -52,28 +52,6 @@ class Shop:
 def contents(batch: Batch) -> list[Any]:
     """Return the contents of a batch's messages, in order."""
     return [message.content for message in batch.messages]
-
-
-def pair_of_tools(trace: list[str]) -> tuple[Tool, Tool]:
-    """Return two async tools of which each waits a little and leaves a trace."""
-
-    async def step(name: str) -> str:
-        trace.append(f"{name}-start")
-        await asyncio.sleep(0.01)
-        trace.append(f"{name}-end")
-        return name
-
-    @tool
-    async def a() -> str:
-        """Do a."""
-        return await step("a")
-
-    @tool(serial=True)
-    async def b() -> str:
-        """Do b."""
-        return await step("b")
-
-    return a, b
 
 
 async def test_tools_that_wait_for_each_other() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 
+from agent.agents import pair_of_tools
 from backscroll.agent.executors import SequentialExecutor
 from backscroll.agent.run_tools import run_tools
 from backscroll.conversation.memory import InMemoryChatMemory
@@ -12,30 +12,8 @@ from backscroll.filters.memory import MemoryFilter
 from backscroll.kernel.client import ChatClient
 from backscroll.kernel.message import user
 from backscroll.kernel.request import ChatRequest
-from backscroll.kernel.tool import Tool, tool
+from backscroll.kernel.tool import tool
 from played_model import PlayedModel, call, calls
-
-
-def pair_of_tools(trace: list[str]) -> tuple[Tool, Tool]:
-    """Return two async tools of which each waits a little and leaves a trace."""
-
-    async def step(name: str) -> str:
-        trace.append(f"{name}-start")
-        await asyncio.sleep(0.01)
-        trace.append(f"{name}-end")
-        return name
-
-    @tool
-    async def a() -> str:
-        """Do a."""
-        return await step("a")
-
-    @tool(serial=True)
-    async def b() -> str:
-        """Do b."""
-        return await step("b")
-
-    return a, b
 
 
 async def test_a_hand_written_loop() -> None:

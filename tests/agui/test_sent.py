@@ -78,8 +78,10 @@ def test_what_was_sent_and_is_not_stored() -> None:
     sent.text("b", "half ")
     sent.text("b", "of it")
     sent.call("c1", "b")
+    sent.text("c.r", "Hmm")
 
-    [found] = sent.unstored([assistant("stored", id="a")])
+    found = sent.unstored([assistant("stored", id="a")])
 
-    assert (found.id, found.text, found.reasoning) == ("b", "half of it", "I think ")
-    assert found.incomplete and found.tool_calls == ()
+    shown = [(message.id, message.content, message.reasoning) for message in found]
+    assert shown == [("b", "half of it", "I think "), ("c", None, "Hmm")]
+    assert all(message.incomplete and message.tool_calls == () for message in found)

@@ -17,8 +17,8 @@ from backscroll.providers.anthropic import AnthropicModel
 from programs.vendor_agent import agent_over
 from provider_script_anthropic import anthropic_error, block_events, end_events, sign
 from scripted_provider import Call, Hold, Reply, ScriptedProvider
-from served import Served, request, served, sse_events
-from told import of_type, said, seed, shown, stored, told
+from served import request, served
+from told import of_type, refused_run, said, seed, shown, stored, told
 
 RAN: list[str] = []
 WIRES = pytest.mark.parametrize("wire", ["openai", "anthropic"])
@@ -322,16 +322,6 @@ OVERFLOWS = {
     "its own words": anthropic_error(400, "prompt is too long: 9000 tokens > 4000 maximum"),
     "too large": anthropic_error(413, "Request exceeds the maximum size", "request_too_large"),
 }
-
-
-async def refused_run(server: Served, provider: ScriptedProvider, refusal: Reply) -> Any:
-    """Have a conversation, then a call that is refused once; return the events of its run."""
-    provider.otherwise(Reply("So-it-is. " + "And_" * 400))
-    for n in range(1, 6):
-        await server.run("t", f"r{n}", said(n, f"Report {n}: " + "all is well here. " * 60))
-    provider.add(refusal, Reply("Now it fits."))
-    body = request("t", "r9", said(9, "And now?"))
-    return sse_events((await server.http.post("/agui", json=body)).text)
 
 
 @pytest.mark.parametrize("refusal", OVERFLOWS.values(), ids=OVERFLOWS)

@@ -14,8 +14,8 @@ from backscroll.kernel.model import ModelOptions, ModelProfile
 from backscroll.kernel.tool import tool
 from backscroll.providers.openai import OpenAIModel
 from scripted_provider import Call, Hold, Reply, ScriptedProvider, error
-from served import Served, request, served, sse_events
-from told import of_type, results, said, shown, stored
+from served import Served, request, served
+from told import of_type, refused_run, results, said, shown, stored
 
 PROFILE = ModelProfile(context_window=8_000, window_source="configured")
 STARTED = asyncio.Event()
@@ -264,16 +264,6 @@ OVERFLOWS = {
     "in the stream": Reply(chunks=(CODED.body,)),
     "in a whole answer": Reply(body=CODED.body),
 }
-
-
-async def refused_run(server: Served, provider: ScriptedProvider, refusal: Reply) -> Any:
-    """Have a conversation, then a call that is refused once; return the events of its run."""
-    provider.otherwise(Reply("So-it-is. " + "And_" * 400))
-    for n in range(1, 6):
-        await server.run("t", f"r{n}", said(n, f"Report {n}: " + "all is well here. " * 60))
-    provider.add(refusal, Reply("Now it fits."))
-    body = request("t", "r9", said(9, "And now?"))
-    return sse_events((await server.http.post("/agui", json=body)).text)
 
 
 @pytest.mark.parametrize("refusal", OVERFLOWS.values(), ids=OVERFLOWS)

@@ -19,27 +19,7 @@ from backscroll.kernel.message import (
 from backscroll.kernel.model import Cache, ModelOptions, ModelProfile, ModelRequest, Named
 from backscroll.kernel.tool import ToolSpec
 from backscroll.providers.openai_request import ENCODER, allows_strict, build_request, left_out
-from backscroll.providers.wire import WireConfig
-
-CLOSED = {
-    "type": "object",
-    "properties": {"a": {"type": "integer"}},
-    "required": ["a"],
-    "additionalProperties": False,
-}
-ADD = ToolSpec("add", "Add numbers.", CLOSED)
-CONFIG = WireConfig("m", "openai")
-
-
-def build(*messages: Message, profile: ModelProfile | None = None, **more: Any) -> dict[str, Any]:
-    """Build the body of a request of these messages."""
-    return build_request(ModelRequest(messages, **more), profile or ModelProfile(), CONFIG)
-
-
-def sent(*messages: Message, **profile: Any) -> list[dict[str, Any]]:
-    """Return the messages of a body under a profile."""
-    found: list[dict[str, Any]] = build(*messages, profile=ModelProfile(**profile))["messages"]
-    return found
+from providers.openai_bodies import ADD, CLOSED, CONFIG, build
 
 
 def test_inner_fields_never_reach_the_wire() -> None:

@@ -14,10 +14,12 @@ from backscroll.agui.refusal import RequestRefused
 from backscroll.compaction.extractive import ExtractiveSummariser
 from backscroll.compaction.filter import Compaction
 from backscroll.compaction.store import CompactionEntry, ModelFact
+from backscroll.kernel.message import assistant, user
 from backscroll.kernel.model import ModelProfile
 from backscroll.kernel.tool import tool
 from backscroll.runs.call_book import CallBook
 from backscroll.runs.worker import Worker
+from backscroll.store.chat_memory import RedisChatMemory
 from backscroll.store.compaction_store import RedisModelFacts
 from deadlines import scaled
 from played_model import StreamingModel, call, calls
@@ -135,8 +137,35 @@ async def test_a_busy_thread_is_not_compacted(valkey_url: str, prefix: str) -> N
     assert unknown.code == without.code == "not_found"
 
 
+async def test_what_a_pause_waits_for_is_never_covered(valkey_url: str, prefix: str) -> None:
+    """GRP5: nor what stands behind it, though questions came since."""
+    script = [*(calls(call("report", {"n": n})) for n in range(ROUNDS)), calls(PAY)]
+    agent = compacting().replace(model=Windowed(script), tools=[report, *Till().tools()])
+    async with working(agent, valkey_url, prefix) as worker:
+        await run(worker, "t", "r1", "tell me all, then pay ann")
+        position = (await worker.history.read(key())).live[-1].position
+        since = [assistant(f"{n}. {REPORT}", id=f"s{n}") for n in range(20)]
+        await RedisChatMemory(worker.log).add("t", [user("and the rest?", "u2"), *since])
+        await worker.operator.compact(key(), "", "ann")
+        done = await until_noted(worker, "compact")
+
+    assert done["cut"]["position"] <= position
+
+
+async def test_a_pause_nobody_can_read_is_not_compacted(valkey_url: str, prefix: str) -> None:
+    """pause_unreadable: what must not be covered is not known, so nothing is; both say so."""
+    agent = compacting().replace(model=Windowed([calls(PAY)]), tools=[*Till().tools()])
+    async with working(agent, valkey_url, prefix) as worker:
+        await run(worker, "t", "r1", "pay ann")
+        await worker.clients.write.hset(worker.keys.pause(key()), "open", b'{"version":99}')
+        by_hand = await refusal(worker.operator.compact(key(), "", "ann"))
+        dry = await refusal(worker.operator.dry_run(key()))
+
+    assert by_hand.code == dry.code == "pause_unreadable"
+
+
 async def test_a_paused_thread_is_compacted_by_hand(valkey_url: str, prefix: str) -> None:
-    """GRP5: the pending call is not covered, and the resume goes on from it."""
+    """The resume goes on from the pending call, which a dry run shows as kept."""
     till = Till()
     script = [*(calls(call("report", {"n": n})) for n in range(ROUNDS)), calls(PAY), "paid it"]
     agent = compacting().replace(model=(model := Windowed(script)), tools=[report, *till.tools()])

@@ -52,22 +52,23 @@ class Sent:
         ]
 
     def unstored(self, stored: Sequence[Message]) -> list[Message]:
-        """Return the texts that were sent of messages that are not stored, marked incomplete.
+        """Return what was sent of messages that are not stored: text and reasoning, incomplete.
 
         Calls are left out: nobody runs one that never came to be stored.
         """
         known = {message.id for message in stored}
         texts = {name: "".join(pieces) for name, pieces in self._texts.items()}
+        names = dict.fromkeys(name.removesuffix(reasoning_id("")) for name in texts)
         return [
             Message(
                 Role.ASSISTANT,
-                text,
+                texts.get(name),
                 name,
                 reasoning=texts.get(reasoning_id(name)),
                 incomplete=True,
             )
-            for name, text in texts.items()
-            if name not in known and not name.endswith(reasoning_id(""))
+            for name in names
+            if name not in known
         ]
 
     def is_stored(self, stored: Sequence[Message], reasoning: bool) -> bool:

@@ -72,6 +72,18 @@ class Answered:
         return {**notice, "runId": self.run_id} if self.run_id else notice
 
 
+async def read_record(
+    pauses: ThreadPauses, thread: ThreadKey, *, gives_up: bool = False
+) -> PauseRecord:
+    """Return what a thread remembers of its pauses; raises RequestRefused `pause_unreadable`."""
+    try:
+        return await pauses.read(thread, gives_up=gives_up)
+    except ResumeRefused as error:
+        logger.error("the pause of %s cannot be read: %s", thread.key, error)
+        message = f"What thread {thread.thread_id} waits for cannot be read: {error}."
+        raise RequestRefused("pause_unreadable", message) from error
+
+
 class Answering:
     """Takes answers one by one, from any worker, and resolves what nobody answered in time."""
 
@@ -81,12 +93,7 @@ class Answering:
 
     async def record(self, thread: ThreadKey, *, gives_up: bool = False) -> PauseRecord:
         """Return what a thread remembers of its pauses; raises RequestRefused."""
-        try:
-            return await self.pauses.read(thread, gives_up=gives_up)
-        except ResumeRefused as error:
-            logger.error("the pause of %s cannot be read: %s", thread.key, error)
-            message = f"What thread {thread.thread_id} waits for cannot be read: {error}."
-            raise RequestRefused("pause_unreadable", message) from error
+        return await read_record(self.pauses, thread, gives_up=gives_up)
 
     async def waiting(self, thread: ThreadKey, *, gives_up: bool = False) -> Waiting:
         """Return what a thread waits for, with what answers are checked with."""

@@ -93,12 +93,13 @@ class Operator:
         if record.run:
             message = f"Thread {thread.thread_id} is busy with run {record.run}."
             raise RequestRefused("thread_busy", message, {"run": record.run})
+        pending = await self._of.pending(thread)
         if thread in self._compacting:
             message = f"Thread {thread.thread_id} is being compacted already."
             raise RequestRefused("thread_busy", message)
         assert self._group is not None, "the operator's desk is not running"
         self._compacting.add(thread)
-        self._group.create_task(self._compact(thread, compaction, focus, by))
+        self._group.create_task(self._compact(thread, compaction, focus, by, pending))
 
     async def pin(self, thread: ThreadKey, message_id: str, by: str) -> int:
         """Pin the group of a message; returns the number of the entry, as all that follow do."""
@@ -153,11 +154,15 @@ class Operator:
         return await self._of.note(thread, done)
 
     async def _compact(
-        self, thread: ThreadKey, compaction: Compaction, focus: str, by: str
+        self,
+        thread: ThreadKey,
+        compaction: Compaction,
+        focus: str,
+        by: str,
+        pending: frozenset[str],
     ) -> None:
         try:
             request = await self._of.request(thread)
-            pending = await self._of.pending(thread)
             done = await compaction.compact(request, focus=focus, by=by, pending=pending)
             await self._of.note(thread, done)
         except Exception:

@@ -10,6 +10,7 @@ from backscroll.compaction.decision import CompactionFinished
 from backscroll.compaction.filter import Compaction
 from backscroll.kernel.canon import canonical_json
 from backscroll.kernel.request import ChatRequest
+from backscroll.runs.answering import read_record
 from backscroll.runs.notes import operator_entry
 from backscroll.runs.recorder import decision_line, summaries_with, with_positions
 from backscroll.store.chat_memory import RedisChatMemory
@@ -55,8 +56,11 @@ class ThreadCompaction:
         return await self.agent.replace(memory=memory).next_request(thread.thread_id)
 
     async def pending(self, thread: ThreadKey) -> frozenset[str]:
-        """Return the ids of the calls that a paused turn of the thread waits for."""
-        pause = (await self._pauses.read(thread)).pause
+        """Return the ids of the calls that a paused turn of the thread waits for.
+
+        Raises RequestRefused where they cannot be read.
+        """
+        pause = (await read_record(self._pauses, thread)).pause
         return frozenset(item.id for item in pause.items) if pause is not None else frozenset()
 
     async def positioned(self, thread: ThreadKey) -> list[tuple[int, Any]]:
