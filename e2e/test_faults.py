@@ -89,6 +89,7 @@ def test_cut_three_times(plain: Plain, browser: Browser) -> None:
         plain.model.add(Reply(text="Yes, since Monday."))
         say(chat, "Really?")
         expect(items(chat, "assistant").last).to_contain_text("since Monday")
+        expect(items(chat, "end")).to_have_count(1, timeout=within)
         expect(timeline.get_by_text("since Monday").first).to_be_visible(timeout=within)
         after = shown(chat, timeline)
 

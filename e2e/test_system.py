@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from console_pages import api
+from deadlines import wait_until
 from playwright.sync_api import Page, expect
 from processes import ServerProcess
 
 
 def test_workers_and_redis(page: Page, server: ServerProcess) -> None:
     """Each worker has its row; Redis says how it keeps things and whether it is heard."""
+    wait_until(lambda: len(api(server, "/system")["workers"]) == 2, 10, "both workers are known")
     known = api(server, "/system")
     page.goto("/console/threads")
 
