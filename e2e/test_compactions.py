@@ -160,6 +160,11 @@ def card_of(story: Story) -> dict[str, Any]:
     return found
 
 
+def noted(story: Story) -> int:
+    """Return how many compactions of the story's thread are on record: they are over."""
+    return len(decisions(story))
+
+
 def summaries(story: Story) -> int:
     """Return how many summaries the model was asked for."""
     return sum(NOTES in json.dumps(request.json) for request in story.model.requests)
@@ -172,11 +177,14 @@ def begun(story: Story) -> Iterator[str]:
     body = question(story.thread, run, "And now?")
     url = f"{story.server.url}/agui"
     with httpx.stream("POST", url, json=body, trust_env=False, timeout=scaled(10)) as answer:
-        next(answer.iter_lines())
+        lines = answer.iter_lines()
+        next(lines)
+        story.model.wait_held()
         try:
             yield run
         finally:
             story.model.release()
+            list(lines)
 
 
 class TestActions:
@@ -219,7 +227,8 @@ class TestActions:
         acting.model.when(NOTES, Reply(text=" "))
         for failures in (1, 2, 3):
             post(acting, f"{path}/compact")
-            wait_until(lambda n=failures: card_of(acting)["failures"] == n, 10, "it failed")
+            wait_until(lambda n=failures: noted(acting) == n, 10, "it failed, and that is noted")
+            assert card_of(acting)["failures"] == failures
         acting.model.when(NOTES, GOOD)
         open_thread(page, acting.thread, "compactions")
         card = page.get_by_role("region", name="Compaction store")

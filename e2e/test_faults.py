@@ -213,9 +213,14 @@ def test_nothing_is_loaded_from_outside(plain: Plain, page: Page) -> None:
         expect(items(page, "assistant").last).to_contain_text(f"![a]({out})")
         for tab, listed in (("timeline", "Timeline"), ("context", "Full history")):
             open_thread(page, "outside", tab)
-            for at in range(rows(page, listed).count()):
+            expect(rows(page, listed).filter(has_text="![a](http").first).to_be_visible()
+            many = rows(page, listed).count()
+            assert many >= 3
+            for at in range(many):
                 rows(page, listed).nth(at).click()
-                expect(page.get_by_role("complementary", name="Details")).to_be_visible()
+                pane = page.get_by_role("complementary", name="Details")
+                expect(pane.get_by_role("heading").first).not_to_be_empty()
+                expect(pane.locator("[aria-busy]")).to_have_count(0)
             assert page.locator(f"a[href*='{listener.server_port}']").count() == 0
         open_thread(page, "outside", "compactions")
         expect(page.get_by_role("heading", level=1)).to_be_attached()
@@ -243,6 +248,7 @@ def test_a_very_large_result(plain: Plain, page: Page) -> None:
     open_thread(page, "huge", "context")
     for at in (0, 2):
         rows(page, "Full history").nth(at).click()
+        expect(pane.get_by_role("heading", name=f"Message {at + 1}")).to_be_visible()
         expect(pane.get_by_role("link", name="Raw message")).to_be_visible()
         expect(pane.get_by_text(re.compile(r"show .* more characters")).first).to_be_visible()
         bounded(page)

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 from console_pages import listing, open_thread, rows, talk
+from deadlines import scaled
 from playwright.sync_api import Page, Route, expect
 from processes import ServerProcess
 
@@ -31,7 +32,9 @@ def test_new_thread_appears_by_itself(page: Page, server: ServerProcess, thread:
 
     talk(server, thread, "What can you do?")
 
-    expect(row(page, thread).filter(has_text="What can you do?")).to_be_visible(timeout=3000)
+    expect(row(page, thread).filter(has_text="What can you do?")).to_be_visible(
+        timeout=scaled(3) * 1000
+    )
     expect(rows(page, "Threads").first).to_contain_text(thread)
 
 

@@ -9,8 +9,19 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from console_pages import entries, listing, open_thread, question, rows, talk, texts
+from console_pages import (
+    caught_up,
+    drawn,
+    entries,
+    listing,
+    open_thread,
+    question,
+    rows,
+    talk,
+    texts,
+)
 from console_story import Story
+from network import Network
 from playwright.sync_api import Locator, Page, expect
 from processes import ServerProcess
 from scripted_provider import Call, Hold, Reply, error
@@ -66,7 +77,7 @@ def test_rows_hold_the_whole_log(page: Page, story: Story, thread: str) -> None:
     talk(story.server, thread, "How was week 1?")
     log = entries(story.server, thread)
     open_thread(page, thread)
-    expect(timeline(page).first).to_be_visible()
+    caught_up(page, story.server, thread)
 
     found = seqs(page)
 
@@ -92,15 +103,14 @@ def test_live_rows_equal_loaded_rows(page: Page, story: Story, thread: str) -> N
     story.model.add(Reply(text="Hello."))
     talk(story.server, thread, "Hi")
     open_thread(page, thread)
-    before = timeline(page)
-    expect(before.first).to_be_visible()
-    old = before.count()
+    caught_up(page, story.server, thread)
+    old = timeline(page).count()
     story.model.add(Reply(calls=(Call("report", {"pages": 9}), Call("nothing", {}))))
     story.model.add(Reply(reasoning="Hm, let me see.", text="One tool is missing."))
 
     talk(story.server, thread, "How was week 2?")
     expect(timeline(page).filter(has_text="One tool is missing.").first).to_be_visible()
-    expect(page.get_by_text(re.compile("0 behind"))).to_be_visible()
+    caught_up(page, story.server, thread)
     live = list(texts(timeline(page)))
     page.reload()
     expect(timeline(page)).to_have_count(len(live))
@@ -154,6 +164,7 @@ def test_filter_is_the_address(page: Page, story: Story) -> None:
     open_thread(page, story.thread)
     page.get_by_role("button", name="compaction", exact=False).click()
     expect(page).to_have_url(re.compile("family=compaction"))
+    expect(timeline(page).and_(page.locator("[data-family=compaction]")).first).to_be_visible()
     others = timeline(page).and_(page.locator(":not([data-family=compaction])"))
     expect(others).to_have_count(0)
     families = timeline(page).evaluate_all("rows => rows.map((row) => row.dataset.family)")
@@ -188,8 +199,8 @@ def test_following(page: Page, story: Story, thread: str) -> None:
     expect(timeline(page).last).to_be_in_viewport()
     talk(story.server, thread, "The last one")
     expect(timeline(page).filter(has_text="The last one").first).to_be_visible()
-    listing(page, "Timeline").hover()
-    page.mouse.wheel(0, -900)
+    caught_up(page, story.server, thread)
+    scrolled(page, -900)
     expect(page.get_by_text(re.compile("paused"))).to_be_visible()
     top = "(list) => list.scrollTop"
     before = listing(page, "Timeline").evaluate(top)
@@ -204,13 +215,26 @@ def test_following(page: Page, story: Story, thread: str) -> None:
     story.model.otherwise(None)
 
 
+def scrolled(page: Page, by: int) -> None:
+    """Turn the wheel over the timeline and return when the list has come to rest."""
+    noted = """(list) => {
+      window.rests = false;
+      list.addEventListener('scrollend', () => { window.rests = true; }, {once: true});
+    }"""
+    listing(page, "Timeline").hover()
+    listing(page, "Timeline").evaluate(noted)
+    page.mouse.wheel(0, by)
+    page.wait_for_function("() => window.rests")
+    drawn(page)
+
+
 def test_folding_a_run(page: Page, story: Story, thread: str) -> None:
     """A folded run hides its rows and says how many; a link into it unfolds it."""
     story.model.otherwise(Reply(text="Hello."))
     talk(story.server, thread, "One", "Two")
     story.model.otherwise(None)
     open_thread(page, thread)
-    expect(timeline(page).first).to_be_visible()
+    caught_up(page, story.server, thread)
     whole = timeline(page).count()
 
     timeline(page).first.get_by_role("button", name="Fold").click()
@@ -221,31 +245,27 @@ def test_folding_a_run(page: Page, story: Story, thread: str) -> None:
     expect(timeline(page)).to_have_count(whole)
 
 
-def test_socket_lost_and_back(page: Page, story: Story, thread: str) -> None:
+def test_socket_lost_and_back(page: Page, story: Story, thread: str, complaints: Any) -> None:
     """While the socket is down the badge says so; afterwards nothing is missing or twice (E17)."""
     page.set_viewport_size(TALL)
-    sockets: list[Any] = []
-
-    def bridge(route: Any) -> None:
-        sockets.append(route)
-        route.connect_to_server()
-
-    page.route_web_socket(re.compile("/console/ws"), bridge)
-    story.model.otherwise(Reply(text="Hello."))
+    story.model.add(Reply(text="Hello."), Reply(text="Hello again."))
     talk(story.server, thread, "One")
-    open_thread(page, thread)
-    expect(timeline(page).first).to_be_visible()
-    sockets[-1].close(code=1012, reason="restarting")
-    expect(page.get_by_text(re.compile("reconnecting · last seq"))).to_be_visible()
+    with Network(story.server.port) as network:
+        complaints.allow(str(network.port))
+        page.goto(f"{network.url}/console/threads/{thread}/timeline")
+        caught_up(page, story.server, thread)
+        network.cut()
+        expect(page.get_by_text(re.compile("reconnecting · last seq"))).to_be_visible()
 
-    talk(story.server, thread, "Two")
+        talk(story.server, thread, "Two")
+        network.restore()
 
-    expect(timeline(page).filter(has_text="Two").first).to_be_visible()
-    live = list(texts(timeline(page)))
-    page.reload()
-    expect(timeline(page)).to_have_count(len(live))
-    assert list(texts(timeline(page))) == live
-    story.model.otherwise(None)
+        expect(timeline(page).filter(has_text="Two").first).to_be_visible()
+        caught_up(page, story.server, thread)
+        live = list(texts(timeline(page)))
+        page.reload()
+        expect(timeline(page)).to_have_count(len(live))
+        assert list(texts(timeline(page))) == live
 
 
 def test_few_elements(page: Page, story: Story) -> None:
@@ -255,6 +275,8 @@ def test_few_elements(page: Page, story: Story) -> None:
     listing(page, "Timeline").hover()
     for _ in range(20):
         page.mouse.wheel(0, -700)
+    page.wait_for_function("() => document.querySelector('[role=grid]').scrollTop === 0")
+    expect(timeline(page).and_(page.locator("[data-skeleton]"))).to_have_count(0)
 
     assert page.evaluate("() => document.querySelectorAll('*').length") < 3000
     numbers = [first for first, _ in seqs(page)]

@@ -79,6 +79,20 @@ def texts(locator: Locator) -> Iterator[str]:
         yield " ".join(text.split())
 
 
+def drawn(page: Page) -> None:
+    """Return when everything the page knows by now is drawn: pages draw once per frame."""
+    frames = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    page.evaluate(f"() => {frames}.then(() => true)")
+
+
+def caught_up(page: Page, server: HttpProcess, thread: str) -> None:
+    """Return when a page has received and drawn all that is in the log of its thread."""
+    head = api(server, f"/threads/{thread}")["head"]
+    seq = f"{head:,}".replace(",", "\u202f")
+    expect(page.get_by_text(f"live · seq {seq} · 0 behind", exact=True)).to_be_visible()
+    drawn(page)
+
+
 def say(page: Page, text: str) -> None:
     """Send a message from Try it."""
     page.get_by_role("textbox", name="Message").fill(text)

@@ -373,8 +373,10 @@ class Connection:
         event = self.script.holds.setdefault(hold.name, asyncio.Event())
         self.script.open_holds.add(hold.name)
         released = asyncio.ensure_future(event.wait())
-        await self._until_gone(None, released)
-        self.script.open_holds.discard(hold.name)
+        try:
+            await self._until_gone(None, released)
+        finally:
+            self.script.open_holds.discard(hold.name)
 
     async def _until_gone(
         self, seconds: float | None, other: asyncio.Future[Any] | None = None
