@@ -14,6 +14,8 @@ export function wholeMessage(answer) {
 export class ContextModel {
   /** All calls, oldest first. @type {object[]} */
   calls = [];
+  /** Up to where the log was surely read when the calls were. @type {number | null} */
+  readTo = null;
   /** The call on show, with its attempts. @type {object | null} */
   call = null;
   /** The attempt on show. @type {object | null} */
@@ -40,14 +42,19 @@ export class ContextModel {
     return get(threadPath(this.thread, rest, params), {signal: this.#abort.signal});
   }
 
-  /** Read the list of calls. */
+  /** Read the list of calls; of two answers the one that was made later counts. */
   async readCalls() {
-    this.calls = (await this.#get('/calls')).calls;
+    const {calls, head} = await this.#get('/calls');
+    if (head >= (this.readTo ?? 0)) Object.assign(this, {calls, readTo: head});
   }
 
-  /** Read a call and choose an attempt. @param {number} number @param {number | null} attempt */
-  async readCall(number, attempt) {
+  /**
+   * Read a call and choose an attempt.
+   * @param {number} number @param {number | null} attempt @param {() => boolean} isWanted
+   */
+  async readCall(number, attempt, isWanted) {
     const call = await this.#get(`/calls/${number}`);
+    if (!isWanted()) return;
     const attempts = Array.isArray(call.attempts) ? call.attempts : call.attempt_list ?? [];
     const chosen = attempts.find((one) => one.attempt === attempt) ?? attempts.at(-1) ?? null;
     const same = this.call?.call === call.call && this.attempt?.attempt === chosen?.attempt;

@@ -44,6 +44,7 @@ export class Feed {
   #heads = new Set();
   #questions = new Set();
   #wholeNext = false;             // the first list of a subscription is all that is open
+  #headsBegin = false;            // the first heads of a subscription say that it has begun
   #watchers = new Set();
   /** @type {FeedState} */
   state = {
@@ -79,10 +80,13 @@ export class Feed {
     };
   }
 
-  /** Receive changed thread heads. @param {(heads: object[], gone: string[]) => void} listener @returns {() => void} */
+  /**
+   * Receive changed thread heads; when `begun`, what changed before was told to nobody.
+   * @param {(heads: object[], gone: string[], begun: boolean) => void} listener @returns {() => void}
+   */
   heads(listener) {
     this.#heads.add(listener);
-    if (this.#heads.size === 1) this.#send({subscribe: {threads: true}});
+    if (this.#heads.size === 1) this.#askHeads();
     return () => {
       this.#heads.delete(listener);
       if (!this.#heads.size) this.#send({unsubscribe: {threads: true}});
@@ -100,6 +104,11 @@ export class Feed {
       this.#questions.delete(listener);
       if (!this.#questions.size) this.#send({unsubscribe: {questions: true}});
     };
+  }
+
+  #askHeads() {
+    this.#headsBegin = true;
+    this.#send({subscribe: {threads: true}});
   }
 
   #askQuestions() {
@@ -135,7 +144,7 @@ export class Feed {
     const again = this.state.link === 'waiting';
     this.#tries = 0;
     Object.assign(this.state, {link: 'open', since: Date.now()});
-    if (this.#heads.size) this.#send({subscribe: {threads: true}});
+    if (this.#heads.size) this.#askHeads();
     if (this.#questions.size) this.#askQuestions();
     if (this.#thread) this.#send({subscribe: this.#wanted()});
     this.#tell();
@@ -159,7 +168,9 @@ export class Feed {
 
   #received(frame) {
     if (frame.threads || frame.gone) {
-      for (const listener of this.#heads) listener(frame.threads ?? [], frame.gone ?? []);
+      const begun = this.#headsBegin;
+      this.#headsBegin = false;
+      for (const listener of this.#heads) listener(frame.threads ?? [], frame.gone ?? [], begun);
     }
     if (frame.questions) {
       const whole = this.#wholeNext;

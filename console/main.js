@@ -46,7 +46,7 @@ export class App {
     document.body.append(this.frame);
     this.feed.open();
     this.feed.watch((state) => this.#linked(state));
-    this.feed.heads((heads) => this.#heads(heads));
+    this.feed.heads((heads, _, begun) => (begun ? this.#readHead() : this.#heads(heads)));
     this.feed.questions((questions, whole) => this.#asked(questions, whole));
     listen((action) => this.perform(action), signal);
     addEventListener('popstate', () => this.#show());
@@ -159,7 +159,10 @@ export class App {
     const otherThread = route.thread !== this.route.thread || (this.head === null && TABS.includes(route.page));
     this.route = route;
     if (TABS.includes(route.page)) localStorage.setItem(TAB, route.page);
-    if (otherThread) this.#readHead(TABS.includes(route.page) ? route.thread : undefined);
+    if (otherThread) {
+      this.head = null;
+      this.#readHead();
+    }
     this.frame.where(route, this.head);
     const key = `${route.page} ${route.thread ?? ''}`;
     if (key === this.#shown && this.#page) this.#page.change(route);
@@ -191,9 +194,9 @@ export class App {
     replace(this.frame.content, notFound());
   }
 
-  async #readHead(thread) {
-    this.head = null;
-    if (thread === undefined) return;
+  async #readHead() {
+    const {page, thread} = this.route;
+    if (thread === undefined || !TABS.includes(page)) return;
     try {
       const head = await get(threadPath(thread));
       if (this.route.thread === thread) this.#heads([{...head, thread}]);

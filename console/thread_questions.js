@@ -11,6 +11,8 @@ export class ThreadQuestions {
   #problems = new Map();
   #stale = false;
   #timer = 0;
+  #reads = 0;                    // only the newest one counts
+  #isReading = false;
   #reading = new AbortController();
   #stop;
 
@@ -31,15 +33,20 @@ export class ThreadQuestions {
   /** Read the list; while it cannot be read, what is known stays and is marked. */
   async read() {
     clearTimeout(this.#timer);
+    this.#reads += 1;
+    const mine = this.#reads;
+    this.#isReading = true;
     try {
       const {questions} = await get(threadPath(this.key, '/questions'), {signal: this.#reading.signal});
+      if (mine !== this.#reads) return;
       this.#known = new Map(questions.map((question) => [question.interrupt_id, question]));
       this.#stale = false;
     } catch {
-      if (this.#reading.signal.aborted) return;
+      if (this.#reading.signal.aborted || mine !== this.#reads) return;
       this.#stale = true;
       this.#timer = setTimeout(() => this.read(), AGAIN_MS);
     }
+    this.#isReading = false;
     this.changed();
   }
 
@@ -95,8 +102,9 @@ export class ThreadQuestions {
   #live(questions, whole) {
     const own = questions.filter((question) => question.thread === this.key);
     for (const question of own) this.#known.set(question.interrupt_id, question);
-    // After a time without connection the list says what was decided meanwhile.
-    if (whole && this.#known.size) this.read();
+    // After a time without connection the list says what was decided meanwhile; one that is on its
+    // way may not know yet what was just told.
+    if ((whole && this.#known.size) || (own.length && this.#isReading)) this.read();
     else if (own.length) this.changed();
   }
 }

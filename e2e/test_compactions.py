@@ -13,10 +13,10 @@ from uuid import uuid4
 
 import httpx
 import pytest
-from console_pages import api, open_thread, question, rows, talk
+from console_pages import api, held_socket, open_thread, question, rows, talk
 from console_story import ANSWERS, Story, served
 from deadlines import scaled, wait_until
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from scripted_provider import Reply
 
 
@@ -105,6 +105,27 @@ def test_none_yet(page: Page, story: Story) -> None:
     open_thread(page, "quiet", "compactions")
 
     expect(page.get_by_role("heading", name="No compaction yet")).to_be_visible()
+
+
+def test_a_decision_made_meanwhile_appears(page: Page, story: Story) -> None:
+    """A decision made between reading the list and subscribing is listed as well."""
+    story.model.add(Reply(text="Hello."))
+    talk(story.server, "decided", "Hi")
+    let_go = held_socket(page)
+
+    def late(route: Route) -> None:
+        answer = route.fetch()
+        url = f"{story.server.url}/console/api/threads/decided"
+        first = api(story.server, "/threads/decided/messages")["messages"][0]["id"]
+        pinned = httpx.put(f"{url}/pins/{first}", trust_env=False, timeout=scaled(10))
+        assert pinned.status_code == 200, pinned.text
+        route.fulfill(response=answer)
+        let_go()
+
+    page.route("**/console/api/threads/decided/compactions", late, times=1)
+    open_thread(page, "decided", "compactions")
+
+    expect(rows(page, "Decisions")).to_have_count(1)
 
 
 def test_pin_and_unpin(page: Page, story: Story) -> None:

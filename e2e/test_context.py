@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console_pages import api, listing, open_thread, rows, talk, texts
+from console_pages import api, held_socket, listing, open_thread, rows, talk, texts
 from console_story import Story, served, tell
-from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, ViewportSize, expect
 from scripted_provider import Reply
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs/images"
@@ -331,6 +331,25 @@ def test_latest_call_appears_by_itself(page: Page, story: Story) -> None:
     expect(rows(page, HISTORY)).to_have_count(1)
 
     talk(story.server, "fresh", "And now?")
+
+    expect(page.get_by_label("Model call")).to_have_value("2")
+    expect(rows(page, HISTORY)).to_have_count(3)
+
+
+def test_a_call_made_meanwhile_appears(page: Page, story: Story) -> None:
+    """A call made between reading the list and subscribing is gone on to as well."""
+    story.model.add(Reply(text="Hello."), Reply(text="Hello again."))
+    talk(story.server, "meanwhile", "Hi")
+    let_go = held_socket(page)
+
+    def late(route: Route) -> None:
+        answer = route.fetch()
+        talk(story.server, "meanwhile", "And now?")
+        route.fulfill(response=answer)
+        let_go()
+
+    page.route("**/console/api/threads/meanwhile/calls", late, times=1)
+    open_thread(page, "meanwhile", "context")
 
     expect(page.get_by_label("Model call")).to_have_value("2")
     expect(rows(page, HISTORY)).to_have_count(3)

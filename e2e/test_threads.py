@@ -7,8 +7,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from console_pages import listing, open_thread, rows, talk
+from console_pages import held_socket, listing, open_thread, rows, talk
 from deadlines import scaled
+from network import Network
 from playwright.sync_api import Page, Route, expect
 from processes import ServerProcess
 
@@ -36,6 +37,46 @@ def test_new_thread_appears_by_itself(page: Page, server: ServerProcess, thread:
         timeout=scaled(3) * 1000
     )
     expect(rows(page, "Threads").first).to_contain_text(thread)
+
+
+def test_what_changed_meanwhile_is_listed(
+    page: Page, server: ServerProcess, thread: str, complaints: Any
+) -> None:
+    """Threads that changed while the socket was down are there when it is back (E01, E17)."""
+    talk(server, f"{thread}-old", "Hello")
+    with Network(server.port) as network:
+        complaints.allow(str(network.port))
+        page.goto(f"{network.url}/console/threads")
+        expect(row(page, f"{thread}-old")).to_be_visible()
+        network.cut()
+        expect(page.get_by_text("reconnecting", exact=True)).to_be_visible()
+
+        talk(server, f"{thread}-new", "What can you do?")
+        network.restore()
+
+        within = scaled(20) * 1000
+        expect(row(page, f"{thread}-new")).to_contain_text("What can you do?", timeout=within)
+        expect(rows(page, "Threads").first).to_contain_text(f"{thread}-new")
+
+
+def test_what_changed_before_the_feed_begins_is_listed(
+    page: Page, server: ServerProcess, thread: str
+) -> None:
+    """A thread begun between reading the list and subscribing is missed by neither (E01)."""
+    talk(server, f"{thread}-old", "Hello")
+    let_go = held_socket(page)
+    began: list[str] = []
+
+    def late(route: Route) -> None:
+        answer = route.fetch()
+        began.extend([] if began else talk(server, thread, "What can you do?"))
+        route.fulfill(response=answer)
+        let_go()
+
+    page.route("**/console/api/threads?*", late)
+    page.goto("/console/threads")
+
+    expect(row(page, thread).filter(has_text="What can you do?")).to_be_visible()
 
 
 def test_row_says_what_matters(page: Page, server: ServerProcess, thread: str) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
 
 import httpx
 from deadlines import scaled
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, WebSocketRoute, expect
 from processes import HttpProcess
 
 
@@ -102,6 +103,31 @@ def say(page: Page, text: str) -> None:
 def wait_idle(page: Page) -> None:
     """Return when no run goes on in Try it."""
     expect(page.get_by_text("idle", exact=True)).to_be_visible(timeout=scaled(20) * 1000)
+
+
+def held_socket(page: Page) -> Callable[[], None]:
+    """Hold back what a page tells the console socket; what is returned lets it go, from then on."""
+    held: list[Callable[[], None]] = []
+    is_held = True
+
+    def bridge(socket: WebSocketRoute) -> None:
+        server = socket.connect_to_server()
+
+        def told(text: str | bytes) -> None:
+            held.append(lambda: server.send(text))
+            if not is_held:
+                let_go()
+
+        socket.on_message(told)
+
+    def let_go() -> None:
+        nonlocal is_held
+        is_held = False
+        while held:
+            held.pop(0)()
+
+    page.route_web_socket(re.compile("/console/ws"), bridge)
+    return let_go
 
 
 def module(page: Page, name: str, expression: str, *args: Any) -> Any:

@@ -17,7 +17,8 @@ class CompactionsPage extends HTMLElement {
   #app;
   #abort = new AbortController();
   #rows = [];
-  #stopFeed = () => {};
+  #loads = 0;                    // only the newest one counts
+  #stopFeed = null;
   #card = h('section', {class: 'card', 'aria-label': 'Compaction store'});
   #notice = h('div', {class: 'notice'});
   #place = h('div', {class: 'fill'});
@@ -31,10 +32,6 @@ class CompactionsPage extends HTMLElement {
       h('div', {class: 'split'}, this.#place, this.#detail));
     this.#detail.build({close: () => this.#open(null), copy: (text, said) => app.copy(text, said)});
     this.#buildList();
-    this.#stopFeed = app.feed.thread(route.thread, null, {
-      entries: (entries) => entries.some((entry) => entry.kind === 'compaction') && this.#load(),
-      resync: () => this.#load(), reconnected: () => this.#load(),
-    });
     app.frame.onReload = () => this.#load();
     app.frame.status.keys([['↑↓', 'row'], ['Enter', 'detail'], ['c', 'copy JSON'], ['?', 'keys']]);
     replace(this.#place, loading('the decisions'));
@@ -43,7 +40,15 @@ class CompactionsPage extends HTMLElement {
 
   disconnectedCallback() {
     this.#abort.abort();
-    this.#stopFeed();
+    this.#stopFeed?.();
+  }
+
+  /** Hear what the log says after what was read. @param {number | null} after */
+  #follow(after) {
+    this.#stopFeed ??= this.#app.feed.thread(this.#app.route.thread, after, {
+      entries: (entries) => entries.some((entry) => entry.kind === 'compaction') && this.#load(),
+      resync: () => this.#load(), reconnected: () => this.#load(),
+    });
   }
 
   /** A decision is chosen by the address. */
@@ -85,14 +90,19 @@ class CompactionsPage extends HTMLElement {
 
   async #load() {
     const {thread} = this.#app.route;
+    this.#loads += 1;
+    const mine = this.#loads;
     try {
-      const {card, compactions} = await get(threadPath(thread, '/compactions'), {signal: this.#abort.signal});
+      const {card, compactions, head} = await get(threadPath(thread, '/compactions'), {signal: this.#abort.signal});
+      if (mine !== this.#loads) return;
+      this.#follow(head);
       this.#rows = [...compactions].sort((a, b) => b.compaction - a.compaction);
       this.#showCard(card);
       replace(this.#notice);
       this.#arrange();
     } catch (error) {
-      if (this.#abort.signal.aborted) return;
+      if (this.#abort.signal.aborted || mine !== this.#loads) return;
+      this.#follow(null);
       if (this.#rows.length) replace(this.#notice, stale('the list', error, () => this.#load()));
       else replace(this.#place, failed('The decisions', error, () => this.#load()));
     }

@@ -20,7 +20,8 @@ class ContextPage extends HTMLElement {
   #app;
   #model;
   #showing = '';                 // call and attempt on show
-  #stopFeed = () => {};
+  #loads = 0;                    // only the newest one counts
+  #stopFeed = null;
   #strip = h('bs-budget');
   #banner = h('div', {class: 'notice'});
   #place = h('div', {class: 'fill'});
@@ -38,9 +39,6 @@ class ContextPage extends HTMLElement {
     this.#lists.build((left, right, how) => this.#picked(left, right, how), h('label', {class: 'search'}, h('span', {class: 'unseen'}, 'Search'), this.#search));
     this.#detail.build({close: () => app.params({m: null}), copy: (text, said) => app.copy(text, said), say: (said) => app.frame.status.announce(said)});
     this.#model = new ContextModel(route.thread, () => this.#lists.refresh(), (error) => this.#stale(error));
-    this.#stopFeed = app.feed.thread(route.thread, null, {
-      entries: (entries) => this.#live(entries), resync: () => this.#load(), reconnected: () => this.#load(),
-    });
     app.frame.onReload = () => this.#load();
     app.frame.status.keys([['↑↓', 'row'], ['←→', 'side'], ['Enter', 'detail'], ['d', 'difference'], ['n', 'next change'], ['[ ]', 'call'], ['?', 'keys']]);
     replace(this.#place, loading('the call'));
@@ -49,7 +47,14 @@ class ContextPage extends HTMLElement {
 
   disconnectedCallback() {
     this.#model?.stop();
-    this.#stopFeed();
+    this.#stopFeed?.();
+  }
+
+  /** Hear what the log says after what was read. @param {number | null} after */
+  #follow(after) {
+    this.#stopFeed ??= this.#app.feed.thread(this.#model.thread, after, {
+      entries: (entries) => this.#live(entries), resync: () => this.#load(), reconnected: () => this.#load(),
+    });
   }
 
   /** @param {import('../route.js').Route} route */
@@ -92,19 +97,26 @@ class ContextPage extends HTMLElement {
     const wanted = this.#wanted(this.#app.route);
     const {params} = this.#app.route;
     this.#showing = wanted;
+    this.#loads += 1;
+    const mine = this.#loads;
+    const isWanted = () => mine === this.#loads && this.isConnected;
     try {
       if (!this.#model.calls.length || !params.get('call') || params.get('call') === 'latest') await this.#model.readCalls();
+      if (!isWanted()) return;
+      this.#follow(this.#model.readTo);
       const number = Number(params.get('call')) || this.#model.calls.at(-1)?.call;
       if (number === undefined) {
         this.#nothing();
         return;
       }
-      await this.#model.readCall(number, Number(params.get('attempt')) || null);
+      await this.#model.readCall(number, Number(params.get('attempt')) || null, isWanted);
     } catch (error) {
-      if (error.name !== 'AbortError') this.#failed(error);
+      if (error.name === 'AbortError' || !isWanted()) return;
+      this.#follow(null);
+      this.#failed(error);
       return;
     }
-    if (wanted !== this.#showing || !this.isConnected) return;
+    if (!isWanted()) return;
     replace(this.#banner);
     this.#render();
   }

@@ -52,7 +52,7 @@ class ThreadsPage extends HTMLElement {
       onWindow: (_, end) => this.#next && end > this.#heads.length - 40 && this.#load(this.#next),
     });
     this.#clock = setInterval(() => this.#list.refresh(), AGO_MS);
-    this.#stopHeads = app.feed.heads((heads, gone) => this.#live(heads, gone));
+    this.#stopHeads = app.feed.heads((heads, gone, begun) => (begun ? this.#catchUp() : this.#live(heads, gone)));
     app.frame.status.keys([['↑↓', 'row'], ['Enter', 'open'], ['/', 'search'], ['?', 'keys']]);
     this.change(route);
   }
@@ -120,7 +120,19 @@ class ThreadsPage extends HTMLElement {
     }
   }
 
-  async #load(cursor) {
+  /** What changed before the feed began, or while it was away, is told by nobody: read the list again. */
+  #catchUp() {
+    this.#load(null, this.#read ? (answer) => this.#compare(answer) : undefined);
+  }
+
+  #compare({threads, next}) {
+    const listed = new Set(threads.map((head) => head.thread));
+    const gone = next ? [] : this.#heads.filter((head) => !listed.has(head.thread)).map((head) => head.thread);
+    const changed = threads.filter((head) => differs(head, this.#heads[this.#at.get(head.thread)]));
+    if (changed.length || gone.length) this.#live(changed, gone);
+  }
+
+  async #load(cursor, take = (answer) => this.#take(answer, cursor)) {
     if (cursor && this.#busy) return;
     this.#reading.abort();
     this.#reading = new AbortController();
@@ -130,7 +142,7 @@ class ThreadsPage extends HTMLElement {
     const filters = Object.fromEntries(FILTERS.map((key) => [key, this.#app.route.params.get(key)]));
     try {
       const answer = await get(withQuery('/threads', {...filters, sort: this.#sort, limit: LIMIT, cursor}), {signal});
-      this.#take(answer, cursor);
+      take(answer);
     } catch (error) {
       if (!signal.aborted) this.#failed(error, cursor);
     } finally {
@@ -205,6 +217,11 @@ class ThreadsPage extends HTMLElement {
     replace(this.#notice, h('div', {class: 'changed-line'},
       button(`${count(this.#waiting.size)} changed`, () => this.#load(null))));
   }
+}
+
+/** Whether a head says something else than the one that is known. */
+function differs(head, known = {}) {
+  return Object.keys(head).some((key) => JSON.stringify(head[key]) !== JSON.stringify(known[key]));
 }
 
 customElements.define('bs-threads-page', ThreadsPage);

@@ -43,18 +43,21 @@ async def long_talk(server: Served) -> None:
 
 
 async def test_calls_by_number(valkey_url: str, prefix: str) -> None:
-    """9.2: heads, one call with its attempts, the latest one."""
+    """9.2: heads, and the seq they were read at; one call with its attempts, the latest one."""
     script = (Said("", [tool_call("c", "add", {"a": 1, "b": 2})]), Said("3"))
     async with served(agent_of(*script, tools=[add]), valkey_url, prefix) as server:
         await server.run("t", "r1", "Add")
-        calls = (await server.get(f"{THREAD}/calls"))["calls"]
+        answer = await server.get(f"{THREAD}/calls")
+        log = await server.worker.log.head(key())
         first = await server.get(f"{THREAD}/calls/1")
         latest = await server.get(f"{THREAD}/calls/latest")
         none = await server.get("/console/api/threads/nope/calls")
 
+    calls = answer["calls"]
+    assert answer["head"] == log.seq > 0
     assert [(c["call"], c["status"], c["run"]) for c in calls] == [(1, "ok", "r1"), (2, "ok", "r1")]
     assert calls[0]["message"].startswith("msg_") and calls[0]["ms"] >= 0
-    assert first["call"] == 1 and latest["call"] == 2 and none == {"calls": []}
+    assert first["call"] == 1 and latest["call"] == 2 and none == {"calls": [], "head": 0}
     (attempt,) = latest["attempts"]
     assert attempt["history"]["messages"] == 3 and attempt["sent"]["messages"] == 3
     assert sum(p["tokens"] for p in attempt["budget"]["parts"]) == attempt["sent"]["tokens"]
@@ -135,4 +138,5 @@ async def test_a_thread_without_compactions(valkey_url: str, prefix: str) -> Non
         await server.run("t", "r1", "hi")
         answer = await server.get(f"{THREAD}/compactions")
 
+    assert answer.pop("head") > 0
     assert answer == {"card": {"failures": 0, "paused": False}, "compactions": []}

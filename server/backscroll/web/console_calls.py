@@ -28,13 +28,14 @@ from backscroll.web.services import Services
 
 
 async def list_calls(request: Request) -> Response:
-    """Return the heads of all calls of a thread."""
+    """Return the heads of all calls of a thread, and up to where its log was surely read."""
     thread = thread_of(request)
     services = services_of(request)
+    head = (await services.worker.log.head(thread)).seq
     calls = await services.calls.calls(thread)
     live = await _live_run(services, thread)
     heads = [call.head(call.attempts[-1].record.get("run") == live) for call in calls]
-    return json_answer({"calls": heads})
+    return json_answer({"calls": heads, "head": head})
 
 
 async def get_call(request: Request) -> Response:
@@ -76,11 +77,13 @@ async def get_request(request: Request) -> Response:
 
 
 async def list_compactions(request: Request) -> Response:
-    """Return every decision of a thread, and the state of its cache."""
+    """Return every decision of a thread, the state of its cache, and where the log was read to."""
     thread, services = thread_of(request), services_of(request)
+    head = (await services.worker.log.head(thread)).seq
     entries = await _compactions(services, thread)
     found = [decision_json(entry) for entry in entries]
-    return json_answer({"card": await _card(services, thread), "compactions": found})
+    card = await _card(services, thread)
+    return json_answer({"card": card, "compactions": found, "head": head})
 
 
 async def get_compaction(request: Request) -> Response:

@@ -151,7 +151,7 @@ class ConsoleSocket:
         await self._say({"thread": thread.key, "entries": entries, "floor": floor, "head": head})
 
     async def _threads(self) -> None:
-        """Send heads that changed, each at most once a second."""
+        """Send heads that changed, each at most once a second; an empty list says: from now on."""
         known: dict[str, dict[str, Any]] = {}
         first = True
         while True:
@@ -159,8 +159,8 @@ class ConsoleSocket:
             heads = {record.thread.key: thread_head(record) for record in records}
             changed = [head for key, head in heads.items() if known.get(key) != head]
             gone = [key for key in known if key not in heads] if len(heads) < HEADS else []
-            if not first and (changed or gone):
-                await self._say({"threads": changed, "gone": gone})
+            if first or changed or gone:
+                await self._say({"threads": [] if first else changed, "gone": gone})
             known, first = heads, False
             await asyncio.sleep(HEADS_S)
 
