@@ -25,6 +25,8 @@ export class Conversation {
   items = [];
   /** The run that goes on, if any. @type {string | null} */
   run = null;
+  /** How many runs have ended since it began to look on; those of a prelude had before. */
+  ends = 0;
   /** Ids of items that changed since the last look. @type {Set<string>} */
   changed = new Set();
   /** Whether the order or number of items changed. */
@@ -98,6 +100,7 @@ export class Conversation {
     this.#ask(outcome);
     const status = last?.status ?? (outcome?.type === 'cancelled' ? 'cancelled' : waits ? 'waiting for an answer' : 'finished');
     this.#settle(waits || status === 'finished' ? 'waiting' : 'stopped');
+    if (!this.#prelude) this.ends += 1;
     const told = this.#prelude && !last && !waits;
     if (!told && !runId.startsWith(PAGE)) this.#put({id: `end ${runId}`, kind: 'end', text: '', status, code: last?.code, run: runId});
     this.run = null;
@@ -105,6 +108,7 @@ export class Conversation {
 
   RUN_ERROR({runId, message, code}) {
     const run = runId ?? this.run ?? 'unknown';
+    if (!this.#prelude) this.ends += 1;
     for (const item of this.items) {
       if (item.open) this.#put({...item, open: false, incomplete: true});
     }

@@ -62,6 +62,19 @@ def test_send_stream_tool_end(chat: Page, story: Story) -> None:
     assert words(items(chat, "user")) == ["How was the week?"]
 
 
+def test_an_answer_within_one_frame(page: Page, story: Story) -> None:
+    """A run that begins and ends before the page draws is announced, and has its links (E80)."""
+    page.add_init_script("window.requestAnimationFrame = (draw) => setTimeout(draw, 1500)")
+    page.goto("/console/chat")
+    story.model.add(Reply(text="That was quick."))
+
+    say(page, "Be quick")
+
+    expect(items(page, "assistant").last).to_contain_text("That was quick.")
+    expect(page.get_by_role("status")).to_have_text("answer complete, 0 tool calls")
+    expect(items(page, "assistant").last.get_by_role("link", name="Context")).to_be_visible()
+
+
 def test_ids_and_links(chat: Page, story: Story) -> None:
     """Ids are those of the store; the links lead to the entry and to the call (E80)."""
     story.model.add(Reply(text="Hello, and welcome."))

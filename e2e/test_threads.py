@@ -127,6 +127,7 @@ def test_no_match_names_the_filter(page: Page, server: ServerProcess, thread: st
 def test_failure_shows_words_and_retry(page: Page, complaints: Any) -> None:
     """A failed request is never an empty list: status, code and Retry (E03)."""
     complaints.allow("500")
+    held_socket(page)  # so that nothing but the button has the list read again
     failing = True
 
     def answer(route: Route) -> None:

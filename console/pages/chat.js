@@ -24,6 +24,7 @@ class ChatPage extends HTMLElement {
   #atEnd = true;
   #escaped = -Infinity;
   #wasRunning = false;
+  #ends = 0;                     // runs that were heard to end: one may begin and end within a frame
   #callsRead = false;
   #about = h('div', {class: 'chat-head'});
   #earlier = button('', () => this.#more(), {hidden: true});
@@ -212,20 +213,21 @@ class ChatPage extends HTMLElement {
   #ended({conversation}, running) {
     const known = conversation.items.some((item) => item.kind === 'assistant');
     if (running === null && known && !this.#callsRead) this.#readCalls();
-    if (this.#wasRunning && running === null) {
-      const asked = conversation.items.findLastIndex((item) => item.kind === 'user');
-      const calls = conversation.items.slice(asked + 1).reduce((sum, item) => sum + (item.calls?.length ?? 0), 0);
-      this.#app.frame.status.announce(`answer complete, ${plural(calls, 'tool call')}`);
-      this.#readCalls();
-    }
+    const isOver = running === null && (this.#wasRunning || conversation.ends !== this.#ends);
     this.#wasRunning = running !== null;
+    if (!isOver) return;
+    this.#ends = conversation.ends;
+    const asked = conversation.items.findLastIndex((item) => item.kind === 'user');
+    const calls = conversation.items.slice(asked + 1).reduce((sum, item) => sum + (item.calls?.length ?? 0), 0);
+    this.#app.frame.status.announce(`answer complete, ${plural(calls, 'tool call')}`);
+    this.#readCalls();
   }
 
   async #readCalls() {
     this.#callsRead = true;
     try {
       const {calls} = await get(threadPath(this.#key, '/calls'));
-      this.#calls = new Map(calls.filter((call) => call.message).map((call) => [call.message, call.call]));
+      for (const {message, call} of calls) if (message) this.#calls.set(message, call);
       for (const id of this.#calls.keys()) this.#client.conversation.changed.add(id);
       this.#draw();
     } catch {

@@ -27,6 +27,7 @@ from backscroll.kernel.tool import tool
 from backscroll.kernel.turn import Continue, IterationRequest, TurnRequest
 from backscroll.kernel.usage import FinishReason, Usage
 from conversation.histories import faults
+from deadlines import scaled
 from played_model import Said, Streamed, call, calls, sent
 
 
@@ -174,7 +175,7 @@ async def test_cancel_during_a_stream() -> None:
     )
     await events.until(lambda event: isinstance(event, TextDelta))
     token.cancel("stop")
-    result = await asyncio.wait_for(turn, 1)
+    result = await asyncio.wait_for(turn, scaled(1))
 
     assert result.status == "cancelled"
     assert model_of(agent).closed == 1
@@ -202,7 +203,7 @@ async def test_cancel_during_a_batch() -> None:
     )
     await events.until(lambda event: isinstance(event, ToolFinished))
     token.cancel("stop")
-    result = await asyncio.wait_for(turn, 3)
+    result = await asyncio.wait_for(turn, scaled(3))
     again = await agent.invoke("continue", conversation_id="t")
 
     assert result.status == "cancelled"

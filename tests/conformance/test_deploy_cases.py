@@ -15,6 +15,7 @@ from backscroll.settings import Settings
 from backscroll.store.connection import RedisClients
 from backscroll.store.keys import Keys, ThreadKey
 from conformance.stage import Stage
+from deadlines import scaled
 from processes import ServerProcess
 from quiet_proxy import quiet_proxy
 from scripted_provider import Call, Hold, Reply
@@ -90,7 +91,7 @@ async def test_a_deploy_loses_no_conversation(stage: Stage, is_ended: bool) -> N
     """deploy-02: the run ends in the time it has or is ended; all of it is on the other worker."""
     stage.model.add(Reply(chunks=({"content": "Once "}, Hold(), {"content": "more."})))
     watch = f"?dialect=durable&threadId={stage.thread}&protocolVersion=1.0"
-    leaving = stage.serve(drain_s=5 if is_ended else DRAIN_S).start()
+    leaving = stage.serve(drain_s=scaled(5 if is_ended else DRAIN_S)).start()
     async with quiet_proxy(leaving.port, stage.second.port) as proxy:
         url = f"ws://127.0.0.1:{proxy.port}"
         async with WireClient(url, watch) as client:
