@@ -104,13 +104,14 @@ def test_ids_and_origins_are_not_hashed() -> None:
 
 
 def test_remembered_digests_are_the_same() -> None:
-    """Digests are worked out once per message object."""
+    """Digests are worked out once per message object, also of one that a filter rewrote."""
     digests = Digests()
     message = user((TextPart("hi"), PNG), "m1")
 
-    assert digests.sent(message) == digests.sent(message) == sent_digest(message)
-    assert digests.stored(message) == stored_digest(message)
-    assert prefix_hashes([message], digests) == prefix_hashes([message])
+    for one in (message, message.replace(model_content="hi, with passages")):
+        assert digests.sent(one) == digests.sent(one) == sent_digest(one)
+        assert digests.stored(one) == stored_digest(one)
+        assert prefix_hashes([one], digests) == prefix_hashes([one])
 
 
 def test_blocks_and_incomplete_are_part_of_it() -> None:

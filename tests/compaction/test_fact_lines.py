@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from backscroll.compaction.fact_lines import (
+    _MASK,
+    _MIXED,
+    _NUMBERS,
+    _WORDS,
     ResultReader,
     best_hits,
     result_hits,
@@ -59,7 +65,27 @@ def test_shapes_mask_numbers_and_words() -> None:
     assert one == two == three != other
 
 
-@given(st.lists(st.text(st.sampled_from('ab/1-.+,é 你%:"\t'), max_size=12), max_size=8))
+WORDS = ["ab", "a", "a/b.", "-", "+", "a1", "1", "12.5%", "1:11", ",", "é", "你", "\u3000", "\x02"]
+GLUED = st.lists(st.sampled_from([*WORDS, " ", "  ", "\t"]), max_size=12).map("".join)
+SPACED = st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join)
+LINES = st.lists(GLUED | SPACED, max_size=8)
+
+
+def plain_shapes(lines: list[str]) -> list[str]:
+    """Return the shapes of lines that hold no member, each pattern read over all the text."""
+    text = "\n".join(lines).translate({**_MASK, ord("\t"): "\t"})
+    for pattern, mask in ((_NUMBERS, "\0"), (_MIXED, "\1"), (_WORDS, "\2")):
+        text = pattern.sub(mask, text)
+    return re.sub("[ \t]+", " ", re.sub("\2(?:[ \t,]+\2)+", "\2", text)).split("\n")
+
+
+@given(LINES.filter(bool))
+def test_words_are_masked_as_the_whole_text_is(lines: list[str]) -> None:
+    """Reading each word once, and a run of plain words as one, changes no shape."""
+    assert shapes(lines) == plain_shapes(lines)
+
+
+@given(LINES)
 @settings(max_examples=30, deadline=None)
 def test_a_line_has_its_shape_by_itself(lines: list[str]) -> None:
     """Which lines are looked at together changes no shape, so many are taken in batches."""

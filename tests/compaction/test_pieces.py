@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
-from backscroll.compaction.pieces import _MOST_REMEMBERED, _PIECES, PieceCounter, _parts
+from backscroll.compaction.pieces import (
+    _MOST_REMEMBERED,
+    _PART,
+    _PIECES,
+    _TABLE,
+    _UNIT,
+    PieceCounter,
+    _parts,
+    _spans,
+)
 from deadlines import growth
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +26,19 @@ SAMPLES = json.loads(
     (Path(__file__).parent.parent / "data" / "token-samples.json").read_text("utf-8")
 )
 COUNT = PieceCounter().count
+CHARS = "aaBC1  \t\n\n\r_.-é的の한🔥…\x00\x1c\x85\xa0\u2028\u3000\ud800"
+RUNS = st.builds(str.__mul__, st.sampled_from(CHARS), st.integers(1, 9))
+MIXED = st.text(st.sampled_from(CHARS)) | st.lists(RUNS).map("".join)
+
+
+def by_table(text: str) -> int:
+    """Return the count as the table defines it: piece by piece, by the first row that fits."""
+    rows = [(re.compile(pattern), weigh) for pattern, weigh in _TABLE]
+    total, at = 0, 0
+    while at < len(text):
+        found, weigh = next((m, w) for row, w in rows if (m := row.match(text, at)))
+        total, at = total + weigh(len(found[0])), found.end()
+    return -(-total // _UNIT)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample["name"])
@@ -73,11 +96,19 @@ def test_weighs_pieces(text: str, tokens: int) -> None:
     assert COUNT(text) == tokens
 
 
-def test_every_character_has_a_weight() -> None:
-    """No character of Unicode, each seventh tried, falls between the rows of the table."""
-    text = "".join(map(chr, range(0, sys.maxunicode + 1, 7)))
+@given(MIXED | st.text())
+def test_words_and_gaps_weigh_what_the_table_says(text: str) -> None:
+    """Counting by words that are remembered gives what reading the table piece by piece gives."""
+    assert COUNT(text) == COUNT(text) == by_table(text)
 
-    assert COUNT(text) > len(text) - 1
+
+@pytest.mark.parametrize("between", ["", "a"])
+def test_every_character_has_a_weight(between: str) -> None:
+    """No character of Unicode, each seventh tried, falls between the rows of the table."""
+    chars = list(map(chr, range(0, sys.maxunicode + 1, 7)))
+    text = between.join(chars)
+
+    assert COUNT(text) == by_table(text) > len(chars) - 1
 
 
 def test_forgets_pieces_when_there_are_too_many() -> None:
@@ -91,15 +122,27 @@ def test_forgets_pieces_when_there_are_too_many() -> None:
     assert len(counter._weights) <= _MOST_REMEMBERED
 
 
-@given(st.text(st.sampled_from("aBC1 \t\n_.é的の한🔥")) | st.text())
-def test_a_long_text_is_counted_in_parts(text: str) -> None:
-    """Wherever a part ends, inside a word or a run, the pieces are those of the whole."""
+@given(MIXED | st.text())
+def test_a_long_word_is_counted_in_parts(text: str) -> None:
+    """Wherever a part ends, inside a letter case or a run, the pieces are those of the whole."""
     whole = _PIECES.findall(text)
 
     for size in (1, 2, 3, 7):
         assert [piece for pieces in _parts(text, size) for piece in pieces] == whole
 
 
+@given(MIXED | st.text())
+def test_a_long_text_is_counted_in_spans(text: str) -> None:
+    """Spans are the whole text, and no word and no gap is in two of them."""
+    for size in (1, 2, 3, 7):
+        spans = list(_spans(text, size))
+        assert "".join(spans) == text
+        assert all(len(span) >= size for span in spans[:-1])
+        assert not any(span[-1].isspace() for span in spans[:-1])
+        assert all(span[0].isspace() for span in spans[1:])
+
+
 def test_other_threads_have_their_turn_while_a_text_is_counted() -> None:
-    """One part is short, however long the text."""
-    assert max(map(len, _parts("ab cd\n" * 200_000))) <= 65_536
+    """One span is short, however long the text, and one part, however long the word."""
+    assert max(map(len, _spans("ab cd\n" * 200_000))) <= _PART + 2
+    assert max(map(len, _parts("ab.cd-" * 200_000))) <= _PART

@@ -8,6 +8,7 @@ from backscroll.compaction.micro import Shape
 from backscroll.compaction.reading import Reading
 from backscroll.compaction.recalled import Piece, recall_line
 from backscroll.compaction.texts import CompactionTexts
+from backscroll.compaction.tokens import Sizes
 from backscroll.kernel.content import TextPart
 from backscroll.kernel.message import Message, Role, system, tool_result, user
 from compaction.histories import PNG, SIGNED, a, rounds, t, u
@@ -73,6 +74,17 @@ def test_older_files_go_as_stubs_where_that_is_wanted() -> None:
     assert stubbed.fate == "placeholder" and "image/png left out" in stubbed.message.text
     assert lighter.shape(3, False).message is new
     assert lighter.shape(1, False).fate == "kept"
+
+
+def test_no_message_is_too_small_for_what_was_set() -> None:
+    """A cap may be set very low, and a file may be said to take very little."""
+    reading = read([*rounds(1, prose(90)), u(9)])
+    low = reading.with_limits(reading.limits.replace(tool_cap=40))
+    assert (reading.shape(1, False).fate, low.shape(1, False).fate) == ("kept", "truncated")
+    means = dataclasses.replace(MEANS, sizes=Sizes(media_tokens={"image/*": 50}))
+    small = read([user((TextPart("old"), PNG), "m1"), u(2)], means=means)
+    lighter = small.with_limits(small.limits, stub_media=True)
+    assert lighter.shape(0, False).fate == "placeholder"
 
 
 def test_files_of_tools_are_no_older_files() -> None:

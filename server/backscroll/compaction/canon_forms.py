@@ -91,22 +91,28 @@ def stored_digest(message: Message) -> bytes:
     return _sha(_STORED, canon_stored(message))
 
 
+def _both_digests(message: Message) -> tuple[str, bytes]:
+    """Return the digests of the sent and of the stored form, which mostly are one text."""
+    if message.model_content is not None:
+        return sent_digest(message), stored_digest(message)
+    canon = canon_sent(message)
+    return form_digest(canon), _sha(_STORED, canon)
+
+
 class Digests:
     """Remembers the digests of message objects, which never change."""
 
     def __init__(self, limit: int = 16_384) -> None:
-        sent: ObjectMemo[str] = ObjectMemo(sent_digest, limit)
-        stored: ObjectMemo[bytes] = ObjectMemo(stored_digest, limit)
-        self._sent, self._stored = sent, stored
+        self._both: ObjectMemo[tuple[str, bytes]] = ObjectMemo(_both_digests, limit)
         self._chains: OrderedDict[int, tuple[list[Message], list[str]]] = OrderedDict()
 
     def sent(self, message: Message) -> str:
         """Return the digest of the sent form, in hex."""
-        return self._sent.get(message)
+        return self._both.get(message)[0]
 
     def stored(self, message: Message) -> bytes:
         """Return the digest of the stored form."""
-        return self._stored.get(message)
+        return self._both.get(message)[1]
 
     def chain(self, history: Sequence[Message]) -> tuple[str, ...]:
         """Return the hash of every prefix; the one made last is gone on with where it fits.

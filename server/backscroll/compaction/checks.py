@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 from backscroll.compaction.reading import Reading
 from backscroll.compaction.stored_summary import is_stored_summary
 from backscroll.compaction.view import View
@@ -17,8 +19,10 @@ def violation(reading: Reading, view: View) -> str | None:
     for index in reading.kept:
         if index not in sent:
             return f"message {index} must be kept and is missing"
-    for start in {reading.group_of(index).start for index in indexes}:
-        group = reading.group_of(start)
+    for at in {bisect_right(reading.starts, index) - 1 for index in indexes}:
+        group = reading.groups[at]
+        if group.end - group.start == 1:
+            continue
         inside = [
             i for i in range(group.start, group.end) if reading.history[i].role is not Role.SYSTEM
         ]
@@ -32,6 +36,8 @@ def _edited(reading: Reading, view: View) -> str | None:
         if item.index is None:
             continue
         original = reading.history[item.index]
+        if item.message is original:
+            continue
         if _bones(item.message) != _bones(original):
             return f"message {item.index} lost its role, name or call ids"
         if item.index in reading.newest_users and item.fate != "truncated":

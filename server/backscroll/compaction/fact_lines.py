@@ -25,15 +25,16 @@ _BATCH = 2_000
 _MASK = str.maketrans(
     {chr(n): "a" for n in range(128) if chr(n).isalpha() or chr(n) in "_/@~"}
     | {str(n): "0" for n in range(10)}
-    | {"+": "-"}
+    | {"+": "-", "\t": " "}
 )
 _WORD = r"a.\-\x80-\U0010ffff"
 _TOKEN = rf"[{_WORD}0]"
 _NUMBERS = re.compile(rf"(?<!{_TOKEN})-?0{{1,6}}(?:[.,:]0++)*+%?(?!{_TOKEN})")
 _MIXED = re.compile(rf"(?<!{_TOKEN})[{_WORD}]*+0{_TOKEN}*+")
 _WORDS = re.compile(rf"{_TOKEN}++")
-_WORD_RUNS = re.compile("\x02(?:[ \t,]++\x02)++")
-_BLANKS = re.compile(r"[ \t]++")
+_PLAIN_WORDS = re.compile(" a++(?: a++(?= ))++")
+_WORD_RUNS = re.compile("\x02(?:[ ,]++\x02)++")
+_BLANKS = re.compile("   *+")
 _MEMBER = re.compile(r'"[^"\n]{1,80}":')
 _JSON_STEPS = re.compile(r"(?<=[,{}\[\]])(?=[\"{\[])")
 
@@ -69,13 +70,22 @@ def shapes(lines: Sequence[str]) -> list[str]:
     return found
 
 
+class _Masks(dict[str, str]):
+    """The mask of each word; the words of a log, with letters and digits alike, are few."""
+
+    def __missing__(self, word: str) -> str:
+        mask = _NUMBERS.sub("\x00", word)
+        mask = _MIXED.sub("\x01", mask)
+        self[word] = mask = _WORDS.sub("\x02", mask)
+        return mask
+
+
 def _shapes(lines: Sequence[str]) -> list[str]:
-    text = "\n".join(lines).translate(_MASK)
-    text = _NUMBERS.sub("\x00", text)
-    text = _MIXED.sub("\x01", text)
-    text = _WORDS.sub("\x02", text)
-    text = _WORD_RUNS.sub("\x02", text)
-    masked = _BLANKS.sub(" ", text).split("\n")
+    # With blanks around it, a line end is a word too.
+    text = "\n".join(lines).translate(_MASK).replace("\n", " \n ")
+    words = _PLAIN_WORDS.sub(" a", text).split(" ")
+    text = " ".join(map(_Masks().__getitem__, words)).replace(" \n ", "\n")
+    masked = _BLANKS.sub(" ", _WORD_RUNS.sub("\x02", text)).split("\n")
     # What tells a member of a JSON object from a row of a table is its key.
     keys = (_MEMBER.match(line) for line in lines)
     return [key[0] + shape if key else shape for key, shape in zip(keys, masked, strict=True)]

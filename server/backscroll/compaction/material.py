@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from backscroll.compaction.canon_forms import reference_text
+from backscroll.compaction.canon_forms import as_said, reference_text
 from backscroll.compaction.facts import FactsBlock
 from backscroll.compaction.micro import Shaper
 from backscroll.compaction.settings import Limits
@@ -95,7 +95,7 @@ class ExcerptWriter:
             full = self.shaper.cut(message, ref, RESULT_TOKENS).message
             short = self.shaper.shortened(message, ref, self.limits).message
             return head + self._said(full, ref), head + self._said(short, ref)
-        said = self._said(message.replace(model_content=None, rewritten_by=()), ref)
+        said = self._said(as_said(message), ref)
         kind: LineKind = "user" if message.role is Role.USER else "assistant"
         lines = [transcript_head(ref, kind) + said] if said else []
         lines += [

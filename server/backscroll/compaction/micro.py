@@ -159,16 +159,14 @@ class Shaper:
 
     def _is_placeholder(self, message: Message, ref: int | None, body: str) -> bool:
         """Say whether a body is what `_stand_in` writes for this message; a tool may imitate it."""
-        first, *lines = body.split("\n")
+        first, _, rest = body.partition("\n")
         name = message.name or "tool"
         before, _, after = self._fill("placeholder", ref, name=name, tokens="\0").partition("\0")
         size = first.removeprefix(before).removesuffix(after)
-        is_head = first == f"{before}{size}{after}" and size.isdigit()
-        return (
-            is_head
-            and len(lines) <= SALIENT_LINES
-            and max(map(len, lines), default=0) <= SALIENT_WIDTH
-        )
+        if first != f"{before}{size}{after}" or not size.isdigit():
+            return False
+        lines = rest.split("\n") if rest else []
+        return len(lines) <= SALIENT_LINES and max(map(len, lines), default=0) <= SALIENT_WIDTH
 
     def _stubbed_args(self, message: Message, ref: int | None, cap: int) -> Message:
         tokens = sum(self._sizes.text(call.args_text) for call in message.tool_calls)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 _UNIT = 10_000
 _PART = 65_536
-_LONGEST_REMEMBERED = 24
+_LONGEST_REMEMBERED = 40
 _MOST_REMEMBERED = 65_536
 
 # Characters with a row of their own in the table; a run of others ends before them.
@@ -63,16 +63,40 @@ _TABLE: tuple[tuple[str, Callable[[int], int]], ...] = (
 _PIECES = re.compile("|".join(pattern for pattern, _ in _TABLE))
 _KINDS = tuple((re.compile(pattern), weigh) for pattern, weigh in _TABLE)
 
+# No piece goes on from a word into a gap, so a text weighs what its words and its gaps weigh.
+_GAPS = re.compile(rf"[\r\n]+|[{_BLANK}]{{2,}}")
+_WIDE_GAPS = re.compile("   *")
+_EMPTY_LINES = re.compile("\n\n+")
+_RARE_BLANK = re.compile(r"[^\S\x00-\x7f]")
+_TO_GAP = re.compile(r"\s*\S+")
+
+# ASCII characters that no row tells apart become one: words of one form are remembered as one.
+_FORMS = (
+    ("[a-z]", b"a"),
+    ("[A-Z]", b"A"),
+    ("[0-9]", b"0"),
+    (r"[\r\n]", b"\n"),
+    (rf"[{_BLANK}]", b" "),
+    ("_", b"_"),
+    (rf"[{_MARKS}]", b"."),
+)
+_FORM = bytes.maketrans(
+    bytes(range(128)),
+    b"".join(next(b for kind, b in _FORMS if re.match(kind, chr(n))) for n in range(128)),
+)
+
 
 class _Weights(dict[str, int]):
-    """The weight of each piece, worked out once for those that are short enough to come again."""
+    """The weights of words and of their pieces, kept of those short enough to come again."""
 
-    def __missing__(self, piece: str) -> int:
-        weight = next(weigh(len(piece)) for kind, weigh in _KINDS if kind.fullmatch(piece))
-        if len(piece) <= _LONGEST_REMEMBERED:
+    def __missing__(self, word: str) -> int:
+        weight = 0
+        for pieces in _parts(word):
+            weight += _by_table(word) if pieces == [word] else sum(map(self.__getitem__, pieces))
+        if len(word) <= _LONGEST_REMEMBERED:
             if len(self) >= _MOST_REMEMBERED:
                 self.clear()
-            self[piece] = weight
+            self[word] = weight
         return weight
 
 
@@ -87,22 +111,45 @@ class PieceCounter:
     def count(self, text: str) -> int:
         """Return the estimate, rounded up."""
         # Whole numbers, so that the sum does not depend on where a text was split.
+        return -(-sum(map(self._weigh, _spans(text))) // _UNIT)
+
+    def _weigh(self, text: str) -> int:
         weigh = self._weights.__getitem__
-        total = sum(sum(map(weigh, pieces)) for pieces in _parts(text))
-        return -(-total // _UNIT)
+        # By way of bytes, which is fast for every script and leaves what is not ASCII as it is.
+        form = text.encode("utf-8", "surrogatepass").translate(_FORM)
+        text = form.decode("utf-8", "surrogatepass")
+        total = sum(map(weigh, text.split()))
+        if not text.isascii() and _RARE_BLANK.search(text):
+            return total + sum(map(weigh, _GAPS.findall(text)))
+        wide = len(_WIDE_GAPS.findall(text))
+        ends = text.count("\n") - sum(len(run) - 1 for run in _EMPTY_LINES.findall(text))
+        return total + wide * weigh("  ") + ends * weigh("\n")
 
 
-def _parts(text: str, length: int = _PART) -> Iterator[list[str]]:
-    """Yield the pieces of a text part by part: between two, other threads have their turn."""
-    start, size = 0, length
+def _by_table(piece: str) -> int:
+    return next(weigh(len(piece)) for kind, weigh in _KINDS if kind.fullmatch(piece))
+
+
+def _spans(text: str, length: int = _PART) -> Iterator[str]:
+    """Yield a text span by span, each up to a gap: between two, other threads have their turn."""
+    start = 0
     while start < len(text):
-        end = start + size
-        pieces = _PIECES.findall(text, start, end)
-        if end < len(text):
-            # The last piece may go on behind the end, so it is read again with what follows it.
-            end -= len(pieces.pop())
+        found = _TO_GAP.match(text, start + length) if len(text) - start > length else None
+        end = found.end() if found else len(text)
+        yield text[start:end]
+        start = end
+
+
+def _parts(word: str, length: int = _PART) -> Iterator[list[str]]:
+    """Yield the pieces of a word part by part, for the same reason."""
+    start, size = 0, length
+    while len(word) - start > size:
+        pieces = _PIECES.findall(word, start, start + size)
+        # The last piece may go on behind the end, so it is read again with what follows it.
+        last = pieces.pop()
         if not pieces:
             size *= 2
             continue
-        start, size = end, length
         yield pieces
+        start, size = start + size - len(last), length
+    yield _PIECES.findall(word, start)

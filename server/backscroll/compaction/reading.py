@@ -17,7 +17,7 @@ from backscroll.compaction.groups import (
     newest_user_messages,
 )
 from backscroll.compaction.memo import Memo
-from backscroll.compaction.micro import Shape, Shaper
+from backscroll.compaction.micro import LEVEL_MIN, Shape, Shaper
 from backscroll.compaction.reasons import Reason
 from backscroll.compaction.recalled import pieces_of, recalled_message
 from backscroll.compaction.settings import Limits, Settings, limits
@@ -165,6 +165,8 @@ class Reading:
         return self._capped(index) if shape.fate == "kept" else shape
 
     def _capped(self, index: int) -> Shape:
+        if self._is_tiny(self.history[index]):
+            return Shape(self.history[index])
         if index not in self._full:
             group = self.group_of(index)
             span = range(group.start, group.end)
@@ -183,6 +185,11 @@ class Reading:
         if group.start in self.newest_users or messages[0].role is not Role.USER:
             return shapes
         return [shaper.shortened(messages[0], self.refs[group.start], self.limits)]
+
+    def _is_tiny(self, message: Message) -> bool:
+        """Say whether no cap goes so low, and no stub can apply, whatever is in its group."""
+        least = min(self.limits.tool_cap, self.limits.group_cap, LEVEL_MIN)
+        return self.given.means.sizes.message(message) <= least and not self.stub_media
 
     def _is_small(self, messages: Sequence[Message]) -> bool:
         """Say whether no cap and no stub can apply, as with most groups."""

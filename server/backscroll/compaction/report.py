@@ -82,16 +82,14 @@ def budget_dict(reading: Reading) -> dict[str, Any]:
 
 def stable_indexes(view: View) -> list[int]:
     """Return the indexes in the view after which a provider's cache may be marked."""
-    found: list[int] = []
-    for number, item in enumerate(view.items):
-        if item.what == "summary":
-            found.append(number)
-    before = [
-        number
-        for number, item in enumerate(view.items)
-        if item.index is not None and view.layout.start <= item.index < view.layout.micro_n
-    ]
-    return sorted({*found, *before[-1:]})
+    start, micro_n = view.layout.start, view.layout.micro_n
+    found = {number for number, item in enumerate(view.items) if item.what == "summary"}
+    for number in range(len(view.items) - 1, -1, -1):
+        index = view.items[number].index
+        if index is not None and start <= index < micro_n:
+            found.add(number)
+            break
+    return sorted(found)
 
 
 def decide(

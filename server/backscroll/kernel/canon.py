@@ -37,7 +37,7 @@ class SurrogateJoiner:
 
 def canonical_json(value: Any) -> str:
     """Write JSON: UTF-8 characters as they are, no blanks, keys in insertion order, no NaN."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def parse_json(text: str | bytes) -> Any:
@@ -55,5 +55,6 @@ def _refuse(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-# Made once: building a decoder for each call would cost as much as a small text takes to read.
+# Made once: building them for each call would cost as much as a small text takes to read.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
