@@ -21,6 +21,8 @@ export class ContextModel {
   /** The attempt on show. @type {object | null} */
   attempt = null;
   #heads = new Map();            // position -> MessageHead
+  #pages = new Map();            // page of heads -> era in which it was read
+  #era = 0;                      // grows when messages are added: heads are read again
   #sent = new Map();             // sent position -> message as sent
   #decisions = null;             // promise of all decisions, as they were at this call
   #decisionsFor = 0;
@@ -82,16 +84,20 @@ export class ContextModel {
 
   /** Read stored heads. @param {number} from @param {number} to */
   async wantHeads(from, to) {
-    const pages = pagesMissing(from - 1, to, PAGE, (page) => this.#heads.has(page * PAGE + 1));
-    await Promise.all(pages.map((page) => this.#once(`h${page}`, async () => {
+    const era = this.#era;
+    const pages = pagesMissing(from - 1, to, PAGE, (page) => this.#pages.get(page) === era);
+    await Promise.all(pages.map((page) => this.#once(`h${era}-${page}`, async () => {
       const answer = await this.#get('/messages', {from: page * PAGE + 1, to: (page + 1) * PAGE, fields: 'head'});
+      if (era !== this.#era) return;
+      this.#pages.set(page, era);
       for (const head of answer.messages) this.#heads.set(head.position, head);
     })));
+    if (era !== this.#era) await this.wantHeads(from, to);
   }
 
-  /** Read heads again, after messages were added. */
+  /** Read heads again, after messages were added; those that are there stay until then. */
   forgetHeads() {
-    this.#heads.clear();
+    this.#era += 1;
   }
 
   /** Read messages as sent. @param {number[]} positions rising */

@@ -56,13 +56,14 @@ export class RowsModel {
 
   /** Read the newest rows, and those around a seq; then receive what is new. @param {number | null} seq */
   async start(seq) {
+    // The fold begins with what was read first, so that all later entries pass through it.
+    const all = this.filtered ? await this.#readUnfiltered({limit: PAGE}) : null;
     const [last, around] = await Promise.all([
       this.#read({limit: PAGE}), seq === null ? null : this.#read({around: seq, limit: PAGE}),
     ]);
-    this.#take(last);
     if (around) this.#take(around);
-    this.head = last.head;
-    await this.#startFolding(last);
+    this.#take(last);
+    await this.#startFolding(all ?? last);
     this.#stopFeed = this.feed.thread(this.thread, this.head, {
       entries: (entries) => this.#live(entries),
       resync: () => this.reload(),
@@ -127,7 +128,11 @@ export class RowsModel {
   }
 
   #read(params) {
-    return get(threadPath(this.thread, '/rows', {...this.filters, ...params}), {signal: this.#abort.signal});
+    return this.#readUnfiltered({...this.filters, ...params});
+  }
+
+  #readUnfiltered(params) {
+    return get(threadPath(this.thread, '/rows', params), {signal: this.#abort.signal});
   }
 
   #take({rows, start, total}) {
@@ -143,13 +148,11 @@ export class RowsModel {
   }
 
   /** With filters the newest rows are not all there: the fold needs them all. */
-  async #startFolding(last) {
-    const all = this.filtered
-      ? await get(threadPath(this.thread, '/rows', {limit: PAGE}), {signal: this.#abort.signal}) : last;
+  async #startFolding(all) {
     const rows = [...all.rows];
     const open = rows.at(-1)?.run;
     if (open !== undefined && !rows.some((row) => row.family === 'run' && row.run === open)) {
-      const first = await get(threadPath(this.thread, '/rows', {run: open, start: 1, limit: 1}), {signal: this.#abort.signal});
+      const first = await this.#readUnfiltered({run: open, start: 1, limit: 1});
       rows.unshift(...first.rows.filter((row) => row.family === 'run'));
     }
     for (const row of rows) if (row.family === 'run') this.#starts.set(row.run, row.started);

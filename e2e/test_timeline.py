@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -22,7 +24,7 @@ from console_pages import (
 )
 from console_story import Story
 from network import Network
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Error, Locator, Page, Route, expect
 from processes import ServerProcess
 from scripted_provider import Call, Hold, Reply, error
 
@@ -180,6 +182,52 @@ def test_filter_is_the_address(page: Page, story: Story) -> None:
     page.get_by_role("searchbox").fill("no such words")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="No match")).to_be_visible()
+
+
+def test_a_filter_misses_nothing(page: Page, story: Story, thread: str) -> None:
+    """What happens between the requests that a filtered page makes is in it as well (E10, E13)."""
+    call = Reply(calls=(Call("report", {"pages": 1}),))
+    story.model.add(call, Reply(text="One."), call, Reply(text="Two."))
+    talk(story.server, thread, "How was week 1?")
+    asked: list[str] = []
+
+    def late(route: Route) -> None:
+        answer = route.fetch()
+        asked.append(route.request.url)
+        if len(asked) == 1:
+            talk(story.server, thread, "How was week 2?")
+        route.fulfill(response=answer)
+
+    page.route(re.compile(f"/console/api/threads/{thread}/rows"), late)
+    open_thread(page, thread, "timeline", "?family=tool")
+
+    expect(timeline(page)).to_have_count(2)
+    expect(timeline(page).and_(page.locator("[data-status=ok]"))).to_have_count(2)
+
+
+def test_the_newest_filter_counts(page: Page, story: Story) -> None:
+    """Rows that were asked for before the filter was pressed do not come over those of it (E13)."""
+    held: list[Callable[[], None]] = []
+
+    def late(route: Route) -> None:
+        if held or "family" in route.request.url:
+            route.continue_()
+            return
+        answer = route.fetch()
+        held.append(lambda: route.fulfill(response=answer))
+
+    page.route(re.compile("/console/api/threads/story/rows"), late)
+    open_thread(page, story.thread)
+    page.get_by_role("button", name="compaction", exact=False).click()
+    others = timeline(page).and_(page.locator(":not([data-family=compaction])"))
+    expect(timeline(page).first).to_be_visible()
+    expect(others).to_have_count(0)
+    with suppress(Error):  # the page may have given the request up
+        held[0]()
+    page.wait_for_load_state("networkidle")
+    drawn(page)
+
+    expect(others).to_have_count(0)
 
 
 def test_link_to_an_entry(page: Page, story: Story) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from urllib.parse import unquote, urlparse
 
@@ -14,6 +15,36 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
         writer.write(data)
         await writer.drain()
     writer.close()
+
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def listening(serve: Serve) -> AsyncIterator[asyncio.Server]:
+    """Serve connections on the loopback; none of them outlives the block."""
+    serving: set[asyncio.Task[None]] = set()
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        serving.add(task)
+        try:
+            # asyncio would report a cancelled handler as a failure.
+            with contextlib.suppress(asyncio.CancelledError):
+                await serve(reader, writer)
+        finally:
+            serving.discard(task)
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    try:
+        yield server
+    finally:
+        server.close()
+        for task in list(serving):
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
+        await server.wait_closed()
 
 
 class CuttingProxy:
@@ -56,9 +87,5 @@ class CuttingProxy:
 async def cutting_proxy(upstream_url: str) -> AsyncIterator[CuttingProxy]:
     """Run a proxy for as long as the block lasts."""
     proxy = CuttingProxy(upstream_url)
-    proxy._server = await asyncio.start_server(proxy._serve, "127.0.0.1", 0)
-    try:
+    async with listening(proxy._serve) as proxy._server:
         yield proxy
-    finally:
-        proxy._server.close()
-        await proxy._server.wait_closed()

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from cutting_proxy import pump
+from cutting_proxy import listening, pump
 
 
 class QuietProxy:
@@ -66,8 +66,5 @@ class QuietProxy:
 async def quiet_proxy(*ports: int, silence_s: float = 60) -> AsyncIterator[QuietProxy]:
     """Run a proxy for as long as the block lasts."""
     proxy = QuietProxy(ports, silence_s)
-    proxy._server = await asyncio.start_server(proxy._serve, "127.0.0.1", 0)
-    try:
+    async with listening(proxy._serve) as proxy._server:
         yield proxy
-    finally:
-        proxy._server.close()

@@ -18,6 +18,7 @@ const STATUSES = ['running', 'waiting', 'ok', 'cancelled', 'error'];
 class TimelinePage extends HTMLElement {
   #app;
   #model = null;
+  #loading = null;               // the model that is read, until it is the one on show
   #folds = new TimelineFolds();
   #query = null;
   #selected = null;
@@ -46,6 +47,7 @@ class TimelinePage extends HTMLElement {
 
   disconnectedCallback() {
     this.#model?.stop();
+    this.#loading?.stop();
   }
 
   /** @param {import('../route.js').Route} route */
@@ -128,10 +130,12 @@ class TimelinePage extends HTMLElement {
   async #load() {
     const {thread, params} = this.#app.route;
     this.#model?.stop();
+    this.#loading?.stop();
     const model = new RowsModel({
       thread, feed: this.#app.feed, params,
       changed: (what) => this.#changed(what), failed: (error) => this.#stale(error), reload: () => this.#load(),
     });
+    this.#loading = model;
     const first = !this.#list.isConnected;
     if (first) replace(this.#place, loading('the timeline'));
     let seq = Number(params.get('seq')) || null;
@@ -143,7 +147,7 @@ class TimelinePage extends HTMLElement {
       if (error.name !== 'AbortError') this.#failed(error);
       return;
     }
-    if (!this.isConnected || thread !== this.#app.route.thread) {
+    if (!this.isConnected || model !== this.#loading) {
       model.stop();
       return;
     }

@@ -22,6 +22,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from cutting_proxy import listening
 
 PASSWORD = "PASSWORD-9"
 
@@ -98,8 +99,7 @@ class Proxy:
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[str]:
         """Serve; give the proxy's host and port."""
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        async with server:
+        async with listening(self._serve) as server:
             yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
