@@ -79,6 +79,32 @@ def test_what_changed_before_the_feed_begins_is_listed(
     expect(row(page, thread).filter(has_text="What can you do?")).to_be_visible()
 
 
+def test_a_filter_is_kept_when_the_feed_begins(
+    page: Page, server: ServerProcess, thread: str
+) -> None:
+    """The list that is read again then is the one that the filter asks for (E02)."""
+    talk(server, f"{thread}-a", "Hello")
+    talk(server, f"{thread}-b", "Hello")
+    let_go = held_socket(page)
+    held: list[Route] = []
+
+    def late(route: Route) -> None:
+        if held or "q=" not in route.request.url:
+            route.continue_()
+            return
+        held.append(route)
+        let_go()
+
+    page.route("**/console/api/threads?*", late)
+    page.goto("/console/threads")
+    expect(row(page, f"{thread}-b")).to_be_visible()
+
+    page.get_by_role("searchbox").fill(f"{thread}-a")
+
+    expect(rows(page, "Threads")).to_have_count(1)
+    expect(page.get_by_role("button", name="changed")).to_have_count(0)
+
+
 def test_row_says_what_matters(page: Page, server: ServerProcess, thread: str) -> None:
     """Status, agent, counts, model and the context of the last call are in the row."""
     talk(server, thread, "Order A-1042?", "Thanks")

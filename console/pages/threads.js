@@ -122,7 +122,8 @@ class ThreadsPage extends HTMLElement {
 
   /** What changed before the feed began, or while it was away, is told by nobody: read the list again. */
   #catchUp() {
-    this.#load(null, this.#read ? (answer) => this.#compare(answer) : undefined);
+    const isAtRest = this.#read && !this.#busy;
+    this.#load(null, isAtRest ? (answer) => this.#compare(answer) : undefined);
   }
 
   #compare({threads, next}) {

@@ -112,7 +112,7 @@ async def test_the_lease_of_a_run_is_kept(valkey_url: str, prefix: str) -> None:
     """A run that lasts longer than its lease stays this worker's."""
     go = asyncio.Event()
     script = Streamed([Text("a"), go, *_ending("a")])
-    rules = RunRules(RunTimes(lease_s=0.3))
+    rules = RunRules(RunTimes(lease_s=scaled(0.3)))
     async with working(agent_of(script), valkey_url, prefix, rules=rules) as worker:
         await begun(worker)
         first = (await worker.log.head(key())).lease
@@ -147,7 +147,7 @@ async def test_a_run_goes_on_without_its_bell(
     """While the subscription is down runs are carried out; a stop is seen at the next renewal."""
     monkeypatch.setattr("backscroll.store.bells.CONFIRM_S", 0.05)
     log = ThreadLog(clients, keys, "w")
-    rules = RunRules(RunTimes(lease_s=0.3))
+    rules = RunRules(RunTimes(lease_s=scaled(0.3)))
     registry = Registry(agent_of(held()), AgentRules("a"), log, Hub(clients, keys, log), rules)
     owner = asyncio.ensure_future(registry.run())
     await asyncio.sleep(0)

@@ -201,7 +201,7 @@ async def test_a_lost_lease_stops_the_run_without_a_word(
     """Another worker has the run: this one writes nothing more and lets go of the thread."""
     caplog.set_level(logging.WARNING)
     waiting = Streamed([Text("half"), asyncio.Event()])
-    rules = RunRules(RunTimes(lease_s=0.3))
+    rules = RunRules(RunTimes(lease_s=scaled(0.3)))
     async with working(agent_of(waiting), valkey_url, prefix, rules=rules) as worker:
         await worker.registry.submit(LOCAL_OWNER, asked("t", "r", "hi"))
         await until_entry(worker, "r", "TEXT_MESSAGE_CONTENT")
@@ -220,7 +220,7 @@ async def test_a_stop_that_the_bell_did_not_bring_is_seen_at_renewal(
 ) -> None:
     """The renewal of the lease says that the run shall stop."""
     waiting = Streamed([Text("half"), asyncio.Event()])
-    rules = RunRules(RunTimes(lease_s=0.3))
+    rules = RunRules(RunTimes(lease_s=scaled(0.3)))
     async with working(agent_of(waiting), valkey_url, prefix, rules=rules) as worker:
         await worker.registry.submit(LOCAL_OWNER, asked("t", "r", "hi"))
         await until_entry(worker, "r", "TEXT_MESSAGE_CONTENT")
