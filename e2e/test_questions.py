@@ -15,7 +15,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from console_pages import api, drawn, module, question, say, talk
 from deadlines import scaled, wait_until
-from playwright.sync_api import BrowserContext, Locator, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
 from processes import PROGRAMS, ServerProcess
 from scripted_provider import Call, Reply, ScriptedProcess
 
@@ -272,6 +272,36 @@ def test_the_list_fails(page: Page, desk: Desk, complaints: Any, status: int, bo
 
     done(page)
     wait_until(lambda: sorted(desk.done()) == ["mail bob", "pay ann 10"], 5, "both are done")
+
+
+def test_an_overtaken_list_changes_nothing(page: Page, desk: Desk) -> None:
+    """A list that was asked for before a decision and comes after it takes nothing back (E84)."""
+    ask(page, desk, PAY, MAIL)
+    expect(card(page, "mail").get_by_role("button", name="Approve", exact=True)).to_be_visible()
+    held: list[Callable[[], None]] = []
+
+    asked: list[str] = []
+
+    def late(route: Route) -> None:
+        asked.append(route.request.url)
+        if len(asked) > 1:
+            route.continue_()
+            return
+        answer = route.fetch()
+        held.append(lambda: route.fulfill(response=answer))
+
+    page.route(re.compile("/questions$"), late)
+    page.reload()
+    expect(card(page, "mail").get_by_role("button", name="Approve", exact=True)).to_be_visible()
+    while not held:
+        drawn(page)
+    decide(desk, page.url, "cancelled")
+    expect(card(page, "pay")).to_contain_text("rejected by local")
+    held[0]()
+    page.evaluate("() => fetch('/console/api/questions').then((answer) => answer.text())")
+    drawn(page)
+
+    expect(card(page, "pay").get_by_text("rejected by local")).to_be_visible()
 
 
 @pytest.mark.parametrize("width", [320, 390])
