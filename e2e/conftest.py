@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from console_story import story  # noqa: F401
-from deadlines import scaled
+from deadlines import scaled, stretch_limits
 from needs import check_markers, chromium_path, needs
 from playwright.sync_api import BrowserContext, ConsoleMessage, Page, Request, WebError, expect
 from processes import ServerProcess
@@ -29,6 +29,11 @@ REPORT_POLICY = """addEventListener('securitypolicyviolation', (event) => consol
 
 
 expect.set_options(timeout=scaled(5) * 1000)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give tests more time on a slow machine."""
+    stretch_limits(items, Path(__file__).parent)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from deadlines import stretch_limits
 from needs import check_markers
 from processes import two_workers
 from redis_server import clients, debian_redis_url, keys, prefix, valkey_url
@@ -19,6 +21,11 @@ __all__ = [
     "two_workers",
     "valkey_url",
 ]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give tests more time on a slow machine."""
+    stretch_limits(items, Path(__file__).parent)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

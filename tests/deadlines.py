@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
 
 SCALE = float(os.environ.get("BACKSCROLL_TEST_SCALE", "1"))
 
@@ -23,6 +26,16 @@ def wait_until(condition: Callable[[], bool], within_s: float, what: str) -> Non
         if time.monotonic() > deadline:
             raise AssertionError(f"expected within {scaled(within_s):g} s: {what}")
         pause.wait(0.02)
+
+
+def stretch_limits(items: Iterable[pytest.Item], folder: Path) -> None:
+    """Stretch what the tests of a folder may take in all, as every deadline in them is."""
+    for item in items:
+        if SCALE == 1 or not item.path.is_relative_to(folder):
+            continue
+        mark = item.get_closest_marker("timeout")
+        seconds = float(mark.args[0] if mark else item.config.getini("timeout"))
+        item.add_marker(pytest.mark.timeout(scaled(seconds)), append=False)
 
 
 def growth(small: Callable[[], object], large: Callable[[], object], tries: int = 3) -> float:
