@@ -7,7 +7,9 @@ import re
 import pytest
 from backscroll.compaction.fact_lines import (
     _MASK,
+    _MASKS,
     _MIXED,
+    _MOST_REMEMBERED,
     _NUMBERS,
     _WORDS,
     ResultReader,
@@ -83,6 +85,14 @@ def plain_shapes(lines: list[str]) -> list[str]:
 def test_words_are_masked_as_the_whole_text_is(lines: list[str]) -> None:
     """Reading each word once, and a run of plain words as one, changes no shape."""
     assert shapes(lines) == plain_shapes(lines)
+
+
+def test_masks_are_forgotten_when_there_are_too_many() -> None:
+    """The memory of masks is bounded, and forgetting changes no shape."""
+    lines = [f"{n:017b}".replace("0", "a") for n in range(1, 20_001)]
+
+    assert shapes(lines) == ["\1"] * 20_000 == shapes(lines)
+    assert len(_MASKS) <= _MOST_REMEMBERED
 
 
 @given(LINES)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 from backscroll.compaction.fact_rules import CLASSES, RULES, SHARES, FactRule
+from hypothesis import given
+from hypothesis import strategies as st
 
 EXAMPLES: dict[tuple[str, str], tuple[list[str], list[str]]] = {
     ("update", "standing"): (
@@ -67,6 +69,28 @@ def test_finds_and_does_not_find(rule: FactRule) -> None:
 
     assert [text for text in positive if not rule.pattern.search(text)] == []
     assert [text for text in negative if rule.pattern.search(text)] == []
+
+
+SAID = (
+    "now|NOW|The port is |是|变为|改成|现在是|ERROR|Error|Traceback|Exception|failed:"
+    "|错误|失败|异常| |5"
+).split("|")
+
+
+@pytest.mark.parametrize("rule", [rule for rule in RULES if rule.words], ids=lambda r: r.name)
+@given(st.lists(st.sampled_from(SAID)).map("".join))
+def test_no_hit_is_without_the_words(rule: FactRule, text: str) -> None:
+    """Where none of its words is, a rule finds nothing, so the quick look loses no hit."""
+    assert rule.may_hit(text) or not rule.pattern.search(text)
+
+
+def test_a_text_without_the_words_is_not_searched() -> None:
+    """The quick look tells most texts from those that may hold a hit; no words, no look."""
+    rules = {rule.name: rule for rule in RULES}
+
+    assert rules["error"].may_hit("a FATAL one") and not rules["error"].may_hit("all is well")
+    assert rules["update"].may_hit("it is Now") and not rules["update"].may_hit("it is new")
+    assert rules["id"].may_hit("")
 
 
 def test_the_table_is_consistent() -> None:

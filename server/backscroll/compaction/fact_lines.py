@@ -19,6 +19,7 @@ SALIENT_LINES = 4
 SALIENT_WIDTH = 160
 _LONG_LINE = 120
 _BATCH = 2_000
+_LONGEST_REMEMBERED, _MOST_REMEMBERED = 40, 16_384
 
 # A shape tells numbers, words with digits and words apart, and takes a run of words for one word.
 # Letters become `a` and digits `0` first, which keeps the patterns simple and the search fast.
@@ -71,20 +72,27 @@ def shapes(lines: Sequence[str]) -> list[str]:
 
 
 class _Masks(dict[str, str]):
-    """The mask of each word; the words of a log, with letters and digits alike, are few."""
+    """The masks of words, kept of those short enough to come again."""
 
     def __missing__(self, word: str) -> str:
         mask = _NUMBERS.sub("\x00", word)
         mask = _MIXED.sub("\x01", mask)
-        self[word] = mask = _WORDS.sub("\x02", mask)
+        mask = _WORDS.sub("\x02", mask)
+        if len(word) <= _LONGEST_REMEMBERED:
+            if len(self) >= _MOST_REMEMBERED:
+                self.clear()
+            self[word] = mask
         return mask
+
+
+_MASKS = _Masks()
 
 
 def _shapes(lines: Sequence[str]) -> list[str]:
     # With blanks around it, a line end is a word too.
     text = "\n".join(lines).translate(_MASK).replace("\n", " \n ")
     words = _PLAIN_WORDS.sub(" a", text).split(" ")
-    text = " ".join(map(_Masks().__getitem__, words)).replace(" \n ", "\n")
+    text = " ".join(map(_MASKS.__getitem__, words)).replace(" \n ", "\n")
     masked = _BLANKS.sub(" ", _WORD_RUNS.sub("\x02", text)).split("\n")
     # What tells a member of a JSON object from a row of a table is its key.
     keys = (_MEMBER.match(line) for line in lines)
@@ -96,7 +104,8 @@ def result_hits(body: str, rules: Sequence[FactRule]) -> list[Hit]:
 
     Rows are left out, but for rules that read rows. Order is that of the lines.
     """
-    rules = sorted((rule for rule in rules if "result" in rule.sources), key=lambda r: r.rank)
+    rules = [rule for rule in rules if "result" in rule.sources and rule.may_hit(body)]
+    rules.sort(key=lambda rule: rule.rank)
     row_rules = [rule for rule in rules if rule.rows]
     lines = split_lines(body)
     if not lines:
@@ -106,10 +115,8 @@ def result_hits(body: str, rules: Sequence[FactRule]) -> list[Hit]:
     taken: Counter[str] = Counter()
     hits: list[Hit] = []
     for number, (line, shape) in enumerate(zip(lines, line_shapes, strict=True)):
-        if not line:
-            continue
-        is_row = counts[shape] >= ROWS_FROM
-        hit = _first_hit(line, number, row_rules if is_row else rules)
+        read = row_rules if counts[shape] >= ROWS_FROM else rules
+        hit = _first_hit(line, number, read) if line and read else None
         if hit is None or (hit.rule.rows and taken[shape] >= ROWS_OF_ONE_SHAPE):
             continue
         taken[shape] += hit.rule.rows

@@ -26,7 +26,8 @@ class FactRule:
     key. `rank` 1 is the best. `argument` matches the names of the call arguments it reads.
     `printed` says what of a line is shown: up to `width` characters on either side of the hit,
     the first `width` characters, or what the tool did (`wrote`, `read`) and the hit. `rows` says
-    that the rule also reads lines of logs and tables, and then at most two of one shape.
+    that the rule also reads lines of logs and tables, and then at most two of one shape. Where
+    there are `words`, in small letters, a text without any of them needs no search.
     """
 
     name: str
@@ -39,6 +40,11 @@ class FactRule:
     printed: Printed = "around"
     width: int = 32
     rows: bool = False
+    words: tuple[str, ...] = ()
+
+    def may_hit(self, text: str) -> bool:
+        """Say whether there may be a hit in a text; quick, for most have none."""
+        return not self.words or any(map(text.lower().__contains__, self.words))
 
 
 def _any(*words: str) -> str:
@@ -54,10 +60,11 @@ _SAID: frozenset[Source] = frozenset({"user", "assistant"})
 _RESULT: frozenset[Source] = frozenset({"result"})
 _ARGUMENT: frozenset[Source] = frozenset({"argument"})
 
+_CHANGED = ("现在是", "现在为", "已改为", "已改成", "已变为", "变为", "变成")
 _UPDATE = _pattern(
     r"(?:^|[,;:]\s*|\b(?:the|our|my|that|and|so|because)\s+)"
     r"(?P<key>\w[\w ./#'-]{0,60}?)\s+(?:is|are)\s+now\s+\S"
-    r"|(?P<key_zh>[^\s，。；：、,;:]{1,30}?)\s*(?:现在是|现在为|已改为|已改成|已变为|变为|变成)\s*\S"
+    r"|(?P<key_zh>[^\s，。；：、,;:]{1,30}?)\s*(?:" + _any(*_CHANGED) + r")\s*\S"
 )
 _CONSTRAINT = _pattern(
     r"\b(?:"
@@ -113,15 +120,17 @@ _WHOLE_PATH = _pattern(r"\A(?P<key>[^\s<>|\"]*[./\\][^\s<>|\"]*)\Z")
 _PATH_IN_TEXT = _pattern(
     r"(?<![\w/.:@-])(?P<key>(?:[~.]{0,2}/)?(?:[\w.@+-]+/)+[\w.@+-]*\.[A-Za-z]\w{0,7})(?![\w/])"
 )
+_FAILURES = ("ERROR", "FATAL", "PANIC", "CRITICAL", "FAILED")
+_FAILURES_TOLD = ("error", "fatal", "panic", "failed")
+_RAISED = ("Traceback", "Error", "Exception")
+_FAILURES_ZH = ("错误", "失败", "异常")
 # Every branch begins with a letter, and looks back afterwards: that is what makes a search fast.
 _ERROR = _pattern(
     _any(
-        *(rf"{word}\b(?<!\w{word})" for word in ("ERROR", "FATAL", "PANIC", "CRITICAL", "FAILED")),
-        *(rf"{word}(?=:)(?<!\w{word})" for word in ("error", "fatal", "panic", "failed")),
-        *(rf"{word}\b" for word in ("Traceback", "Error", "Exception")),
-        "错误",
-        "失败",
-        "异常",
+        *(rf"{word}\b(?<!\w{word})" for word in _FAILURES),
+        *(rf"{word}(?=:)(?<!\w{word})" for word in _FAILURES_TOLD),
+        *(rf"{word}\b" for word in _RAISED),
+        *_FAILURES_ZH,
     ),
     0,
 )
@@ -143,14 +152,24 @@ _PORT = _pattern(
 _VERSION = _pattern(r"(?<![\w.])v?\d{1,4}\.\d{1,4}\.\d{1,5}(?:[-+][\w.]{1,20})?(?![\w.])")
 
 RULES: tuple[FactRule, ...] = (
-    FactRule("update", "standing", _SAID, _UPDATE, 1),
+    FactRule("update", "standing", _SAID, _UPDATE, 1, words=("now", *_CHANGED)),
     FactRule("decision", "standing", _SAID, _DECISION, 2),
     FactRule("constraint", "standing", _USER, _CONSTRAINT, 3),
     FactRule("path", "ledger", _ARGUMENT, _WHOLE_PATH, 1, "path", _PATH_NAMES, "operation"),
     FactRule(
         "command", "ledger", _ARGUMENT, _pattern(r"\S"), 2, "path", _COMMAND_NAMES, "start", 80
     ),
-    FactRule("error", "ledger", _RESULT, _ERROR, 1, "error", width=80, rows=True),
+    FactRule(
+        "error",
+        "ledger",
+        _RESULT,
+        _ERROR,
+        1,
+        "error",
+        width=80,
+        rows=True,
+        words=(*map(str.lower, (*_FAILURES, *_RAISED)), *_FAILURES_ZH),
+    ),
     FactRule("value", "ledger", _RESULT, _VALUE, 2, "value"),
     FactRule("id", "ledger", _RESULT, _ID, 3, "id"),
     FactRule("port", "ledger", _RESULT, _PORT, 4, "id"),

@@ -103,6 +103,8 @@ def match_sentence(sentence: str, source: str, rules: Sequence[FactRule]) -> Fou
 
 def _said_by_user(text: str, rules: Sequence[FactRule]) -> Iterator[Found]:
     found = _sentences_read(text)
+    read = "\n".join(found)
+    rules = [rule for rule in rules if "user" in rule.sources and rule.may_hit(read)]
     left = OTHER_CHARS
     rest: list[str] = []
     for sentence in found:
@@ -128,7 +130,7 @@ def _sentences_read(text: str) -> list[str]:
 
 def _standing(text: str, source: str, rules: Sequence[FactRule]) -> Iterator[Found]:
     wanted = [rule for rule in rules if source in rule.sources]
-    if not any(rule.pattern.search(text) for rule in wanted):
+    if not any(rule.may_hit(text) and rule.pattern.search(text) for rule in wanted):
         return
     for sentence in sentences(text):
         found = match_sentence(sentence, source, wanted)
