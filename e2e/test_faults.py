@@ -248,7 +248,8 @@ def test_a_very_large_result(plain: Plain, page: Page) -> None:
     open_thread(page, "huge", "context")
     for at in (0, 2):
         rows(page, "Full history").nth(at).click()
-        expect(pane.get_by_role("heading", name=f"Message {at + 1}")).to_be_visible()
+        heading = pane.get_by_role("heading", name=f"Message {at + 1}")
+        expect(heading).to_be_visible(timeout=scaled(15) * 1000)
         expect(pane.get_by_role("link", name="Raw message")).to_be_visible()
         expect(pane.get_by_text(re.compile(r"show .* more characters")).first).to_be_visible()
         bounded(page)
