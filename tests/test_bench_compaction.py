@@ -30,6 +30,16 @@ text = "".join(str(message.to_dict()) for call in session.calls for message in c
 print(sha256((text + str(session.places)).encode()).hexdigest())
 """
 
+SIZES = """
+import sys; sys.path.insert(0, {bench!r})
+from statistics import median
+from backscroll.compaction.tokens import Sizes
+from session import make_session
+found = [m for m in make_session(1, 200, {bulk!r}).messages if m.name == "search"]
+sizes = sorted(Sizes().text(m.text) for m in found if len(m.text) > 80)
+print(median(sizes), sizes[-2], sizes[-1])
+"""
+
 
 def run(*arguments: str, **variables: str) -> str:
     """Run Python in the repository and return what it printed."""
@@ -88,3 +98,15 @@ def test_a_seed_gives_one_session() -> None:
 
     assert first == second != other
     assert len(first) == 64
+
+
+@pytest.mark.parametrize("bulk", ["plain", "noisy"])
+def test_results_are_as_large_as_said(bulk: str) -> None:
+    """Half of the results have 450 tokens or more, few come near 9,000, and one has 30,000."""
+    middle, second, largest = map(
+        float, run("-c", SIZES.format(bench=str(BENCH), bulk=bulk)).split()
+    )
+
+    assert 380 < middle < 520
+    assert 4_000 < second < 10_500
+    assert 24_000 < largest < 36_000

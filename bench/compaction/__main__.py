@@ -2,12 +2,13 @@
 
 Offline and seeded. Every strategy gets the same sessions, the same budget and the same summariser.
 
-    python bench/compaction [--seeds 1]   [--families FILE] [--windows 32768]
+    python bench/compaction [--seeds 1,2,3] [--families FILE] [--windows 32768]
                             [--ours 16384,131072] [--bulk plain,noisy] [--turns 200]
-                            [--decay-seeds 1] [--only NAME] [--histories 10000]
+                            [--decay-seeds 1,2] [--only NAME] [--histories 10000]
                             [--smoke] [--json FILE] [--baseline FILE]
 
-It ends with 1 when a gate is missed that is not known to be.
+Bad summarisers and our other windows are played with the first seed alone. It ends with 1 when a
+gate is missed.
 """
 
 from __future__ import annotations
@@ -103,13 +104,13 @@ def run(job: Job, families: Path = FAMILIES) -> Measured:
 
 def _options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    options.add_argument("--seeds", default="1")
+    options.add_argument("--seeds", default="1,2,3")
     options.add_argument("--families", type=Path, default=FAMILIES, help="what is planted")
     options.add_argument("--windows", default=str(BASE), help="for every strategy")
     options.add_argument("--ours", default="16384,131072", help="more windows, for our row alone")
     options.add_argument("--bulk", default="plain,noisy")
     options.add_argument("--turns", type=int, default=200)
-    options.add_argument("--decay-seeds", default="1", help="for sessions of 400 turns")
+    options.add_argument("--decay-seeds", default="1,2", help="for sessions of 400 turns")
     options.add_argument("--only", default="", help="part of a strategy's name")
     options.add_argument("--histories", type=int, default=10_000, help="random ones, checked")
     options.add_argument("--smoke", action="store_true", help="one seed, 40 turns, no gate")
@@ -121,12 +122,14 @@ def _options() -> argparse.ArgumentParser:
 def _jobs(asked: argparse.Namespace) -> Iterator[Job]:
     for seed in filter(None, asked.decay_seeds.split(",")):
         yield from ((name, BASE, int(seed), "plain", DECAY_TURNS) for name in DECAYING)
+    seeds = [int(seed) for seed in asked.seeds.split(",")]
     for names, windows in ((tuple(STRATEGIES), asked.windows), ((OURS,), asked.ours)):
         for window in filter(None, windows.split(",")):
             for bulk in asked.bulk.split(","):
                 for name in (name for name in names if asked.only in name):
-                    for seed in asked.seeds.split(","):
-                        yield name, int(window), int(seed), bulk, asked.turns
+                    is_beside = name in BAD or windows is asked.ours
+                    for seed in seeds[:1] if is_beside else seeds:
+                        yield name, int(window), seed, bulk, asked.turns
 
 
 def _decay(rows: dict[tuple[str, int, str], Measured]) -> list[Gate]:

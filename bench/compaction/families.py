@@ -24,10 +24,19 @@ TOWNS = ("Lisbon", "Oslo", "Porto", "Gdansk", "Leuven", "Turku", "Bergen", "Malm
 REASONS = (
     "",
     "",
+    "",
+    "",
     ", since the team in {town} asked for it twice",
     " because {service} would otherwise send every order once more",
 )
-REASONS_ZH = ("", "", "，因为{town}的同事已经两次要求过", "，不然{service}会把每个订单再发一遍")
+REASONS_ZH = (
+    "",
+    "",
+    "",
+    "",
+    "，因为{town}的同事已经两次要求过",
+    "，不然{service}会把每个订单再发一遍",
+)
 
 
 @dataclass(frozen=True, slots=True)

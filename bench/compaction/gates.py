@@ -11,9 +11,8 @@ Rows = dict[tuple[str, int, str], Measured]
 
 OURS, BASE = "Backscroll", 32_768
 BAD = tuple(f"{OURS}, {fault} summariser" for fault in ("empty", "lying", "dead", "slow"))
-KNOWN_FIRST = 0.20
-KNOWN = ("1.2 x the best equal", "user prose", "summariser tokens", "at 1000", "plan cold")
-"""Gates that are known not to be met, with the reason in the documentation."""
+KEEPS_ENOUGH = 0.20
+"""What another strategy must keep of the facts for its price to count."""
 _SAID = ("constraint", "update", "decision")
 _FOUND = ("artifact", "error", "value")
 
@@ -59,7 +58,7 @@ def decay_gates(m: Measured) -> list[Gate]:
 
 
 def show_gates(found: list[Gate], out: TextIO) -> bool:
-    """Print the gates; say whether all hold but those known not to."""
+    """Print the gates; say whether all hold."""
     for where in dict.fromkeys(gate.where for gate in found):
         told = (
             f"{gate.name} {'yes' if gate.holds else 'NO'} ({gate.value})"
@@ -67,8 +66,8 @@ def show_gates(found: list[Gate], out: TextIO) -> bool:
             if gate.where == where
         )
         out.write(f"\ngates, {where}: {' · '.join(told)}\n")
-    missed = [gate for gate in found if not gate.holds and gate.name not in KNOWN]
-    out.write(f"{len(found)} gates, {sum(not gate.holds for gate in found)} not met\n")
+    missed = sum(not gate.holds for gate in found)
+    out.write(f"{len(found)} gates, {missed} not met\n")
     return not missed
 
 
@@ -108,7 +107,7 @@ def _beside(rows: Rows, m: Measured, bulk: str) -> list[tuple[str, bool, str]]:
     }
     usual = max((r.facts for n, r in others.items() if n.endswith("usual")), default=0.0)
     equal = max((r.facts for n, r in others.items() if n.endswith("equal")), default=0.0)
-    good = [row for row in others.values() if row.facts >= KNOWN_FIRST]
+    good = [row for row in others.values() if row.facts >= KEEPS_ENOUGH]
     cheapest = min((r.summariser_tokens for r in good if r.calls), default=0)
     out: list[tuple[str, bool, str]] = []
     if usual:

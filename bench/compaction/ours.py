@@ -86,8 +86,8 @@ class Backscroll:
             return settle(planned, skipped("no_summariser"))
         began = time.process_time()
         outcome = asyncio.run(self._run(planned.job))
-        self.work.aside_ms += (time.process_time() - began) * 1_000
         self._count(outcome)
+        self.work.aside_ms += (time.process_time() - began) * 1_000
         settled = settle(planned, outcome)
         if outcome.failed:
             entry = settled.entry

@@ -18,9 +18,10 @@ from families import Place as Said
 GOAL = "Goal: move the parcel service to the new queue without losing an order. Ask when in doubt."
 DENIED = "The user did not approve this call. Go on without it, or ask."
 PNG = FilePart("image/png", data="iVBORw0KGgo=")
-MEDIAN_TOKENS, SPREAD, MOST_TOKENS, HUGE_TOKENS = 450, 1.4, 9_000, 30_000
+MEDIAN_TOKENS, SPREAD, MOST_TOKENS, HUGE_TOKENS = 450, 1.2, 9_000, 30_000
 IMAGE_EVERY, DENIED_EVERY, AGAIN_EVERY, EDIT_EVERY = 40, 20, 25, 50
-_TOKENS_A_LINE = {"plain": 16, "noisy": 26}
+USER_FACTS, ANSWER_FACTS, PATH_FACTS, RESULT_FACTS = 0.28, 0.2, 0.3, 0.2
+"""How likely a message says a fact of its place; users and results may say two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class _Maker:
         self._bulk, self._turns = bulk, turns
         self._out = Session()
         self._said = 0
+        self._huge_due = True
 
     def run(self) -> Session:
         """Make turn after turn."""
@@ -106,7 +108,7 @@ class _Maker:
         return [fact for fact in drawn if fact is not None]
 
     def _user(self, turn: int) -> None:
-        facts = self._facts("user", 0.42) if turn else []
+        facts = self._facts("user", USER_FACTS) if turn else []
         about = " ".join(self._rng.choices(WORDS, k=3))
         first = f"Now look at the {about}." if turn else GOAL
         text = " ".join([first, *(fact.text for fact in facts), "Go on."])
@@ -114,13 +116,13 @@ class _Maker:
         self._add(user((TextPart(text), PNG) if is_shown else text), facts)
 
     def _answer(self) -> None:
-        facts = self._facts("assistant", 0.28, 1)
+        facts = self._facts("assistant", ANSWER_FACTS, 1)
         text = " ".join([sentence(self._rng), *(fact.text for fact in facts), sentence(self._rng)])
         self._add(assistant(text), facts)
 
     def _round(self, turn: int) -> None:
         count = self._rng.choices((1, 2, 3), (60, 25, 15))[0]
-        written = self._facts("path", 0.2, 1)
+        written = self._facts("path", PATH_FACTS, 1)
         number = self._said
         calls = [
             tool_call(f"c{number}_{n}", "search", {"query": self._rng.choice(WORDS)})
@@ -136,17 +138,18 @@ class _Maker:
             facts: list[Planted] = []
             text = DENIED if is_denied else "ok"
             if call.name == "search" and not is_denied:
-                facts = self._facts("result", 0.22)
-                is_huge = turn == self._turns // 3 and n == 0
-                text = self._body(self._lines(is_huge), facts)
+                facts = self._facts("result", RESULT_FACTS)
+                is_huge = self._huge_due and turn >= self._turns // 3
+                self._huge_due &= not is_huge
+                text = self._body(self._tokens(is_huge), facts)
             self._add(tool_result(call.id, call.name, text), facts)
 
-    def _lines(self, huge: bool) -> int:
+    def _tokens(self, huge: bool) -> int:
         tokens = min(self._rng.lognormvariate(0, SPREAD) * MEDIAN_TOKENS, MOST_TOKENS)
-        return max(2, int((HUGE_TOKENS if huge else tokens) / _TOKENS_A_LINE[self._bulk]))
+        return int(HUGE_TOKENS if huge else tokens)
 
-    def _body(self, lines: int, facts: list[Planted]) -> str:
-        body = BULK[self._bulk](self._rng, lines)
+    def _body(self, tokens: int, facts: list[Planted]) -> str:
+        body = BULK[self._bulk](self._rng, tokens)
         for fact in facts:
             body.insert(self._rng.randint(0, len(body)), fact.text)
         return "\n".join(body)

@@ -57,28 +57,42 @@ class _Other:
     def _after(self, history: Sequence[Message], room: int) -> int:
         """Return the start of the newest whole groups that fit into the room."""
         total, start = 0, len(history)
-        for group in reversed(find_groups(history)):
+        groups = find_groups(history)
+        for group in reversed(groups):
             total += self._sizes.messages(history[group.start : group.end])
             if total > room:
                 break
             start = group.start
-        return min(start, find_groups(history)[-1].start)
+        return min(start, groups[-1].start)
 
     def _boundary(self, history: Sequence[Message], at: int) -> int:
         """Return the start of the group that holds a message."""
         return max(g.start for g in find_groups(history) if g.start <= at)
 
     def _summarise(self, history: Sequence[Message], end: int, most: int | None = None) -> None:
-        """Merge H[start:end] into the summary, reading at most so many tokens of it."""
-        transcript = _transcript(history, self._start, end)
+        """Merge H[start:end] into the summary, reading at most so many tokens of both.
+
+        What is read is the end, as in frameworks that trim what they summarise: where the span
+        alone is longer, the summary so far is lost.
+        """
+        notes, transcript = self._summary, _transcript(history, self._start, end)
         if most is not None:
-            transcript = transcript[-most * 3 :]
-        part = SummaryPart(self._summary, transcript, self._summary_max)
+            transcript = self._last(transcript, most)
+            notes = self._last(notes, most - self._sizes.text(transcript))
+        part = SummaryPart(notes, transcript, self._summary_max)
         self._summary = extract(part)
         self.work.calls += 1
         texts = (part.notes, part.transcript, self._summary)
         self.work.tokens += sum(map(self._sizes.text, texts))
         self._start, self._edge = end, history[end - 1]
+
+    def _last(self, text: str, most: int) -> str:
+        """Return the last lines that take at most so many tokens."""
+        lines = text.splitlines()
+        start = len(lines)
+        while start and (cost := self._sizes.text(f"{lines[start - 1]}\n")) <= most:
+            start, most = start - 1, most - cost
+        return "\n".join(lines[start:])
 
     def _with_summary(self, *rest: Message) -> tuple[Message, ...]:
         head = (user(f"Summary of what came before:\n{self._summary}"),) if self._summary else ()
@@ -105,15 +119,22 @@ class Sliding(_Other):
 class Masking(_Other):
     """Tool results but the last ten are masked; what still does not fit slides out."""
 
+    def __init__(self, window: int) -> None:
+        super().__init__(window)
+        self._masked: dict[Message, Message] = {}
+
     def view(self, history: Sequence[Message]) -> tuple[Message, ...]:
         """Return the history with old observations masked."""
         results = [i for i, m in enumerate(history) if m.role is Role.TOOL]
         old = set(results[:-10])
-        masked = [
-            m.replace(content="[old result left out]") if i in old else m
-            for i, m in enumerate(history)
-        ]
+        masked = [self._mask(m) if i in old else m for i, m in enumerate(history)]
         return tuple(masked[self._after(masked, self._room) :])
+
+    def _mask(self, result: Message) -> Message:
+        found = self._masked.get(result)
+        if found is None:
+            found = self._masked[result] = result.replace(content="[old result left out]")
+        return found
 
 
 class SummariseAll(_Other):

@@ -63,7 +63,7 @@ def test_each_text_and_each_call_has_a_head() -> None:
 
 
 def test_results_are_cut_and_have_a_shorter_form() -> None:
-    """400 tokens with head and tail; short, only a stub with salient lines."""
+    """240 tokens with head and tail; short, only a stub with salient lines."""
     body = prose(600, "BEGIN ") + "\ndeploy_id = dpl_7\n" + prose(600) + " END"
     (found,) = written([t(1, "c1", body)])
     assert found.tokens < 440 and found.source_tokens > 1_000

@@ -25,8 +25,8 @@ from backscroll.compaction.tokens import Sizes
 from backscroll.kernel.content import FilePart, text_of
 from backscroll.kernel.message import Message, Role
 
-RESULT_TOKENS = 400
-ARGS_TOKENS = 200
+RESULT_TOKENS = 240
+ARGS_TOKENS = 120
 MOST_A_CHAR = 3
 MAX_PASSES = 8
 NOTES_ROOM = 1.2
