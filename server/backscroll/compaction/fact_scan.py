@@ -129,10 +129,8 @@ def _sentences_read(text: str) -> list[str]:
 
 
 def _standing(text: str, source: str, rules: Sequence[FactRule]) -> Iterator[Found]:
-    wanted = [rule for rule in rules if source in rule.sources]
-    if not any(rule.may_hit(text) and rule.pattern.search(text) for rule in wanted):
-        return
-    for sentence in sentences(text):
+    wanted = [rule for rule in rules if source in rule.sources and rule.may_hit(text)]
+    for sentence in sentences(text) if wanted else ():
         found = match_sentence(sentence, source, wanted)
         if found is not None:
             yield found
