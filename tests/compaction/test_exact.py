@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import types
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from backscroll.compaction.exact import ExactCounter, exact_counter
 from backscroll.compaction.tokens import Sizes
 from backscroll.kernel.model import ModelProfile
+
+SAMPLES = json.loads(
+    (Path(__file__).parent.parent / "data" / "token-samples.json").read_text("utf-8")
+)
 
 
 @pytest.fixture(autouse=True)
@@ -78,4 +84,4 @@ def test_real_counts_are_exact() -> None:
     counter = exact_counter("o200k")
 
     assert counter is not None
-    assert counter.count("hello world") == 2
+    assert [counter.count(s["text"]) for s in SAMPLES] == [s["o200k"] for s in SAMPLES]

@@ -67,6 +67,7 @@ def test_finds_and_does_not_find(rule: FactRule) -> None:
     """FAC8: each rule has positive and negative examples."""
     positive, negative = EXAMPLES[rule.name, place(rule)]
 
+    assert positive and negative
     assert [text for text in positive if not rule.pattern.search(text)] == []
     assert [text for text in negative if rule.pattern.search(text)] == []
 

@@ -99,19 +99,22 @@ def test_files_of_a_result_stay_beside_its_text() -> None:
 
 
 def test_caps_follow_the_size_base_alone() -> None:
-    """BUD4: with and without a note, at a ratio of 0.8 or 1.0, a capped body has equal bytes."""
-    bodies = set()
+    """BUD4: with and without a note, at a ratio of 0.8 or 1.0, shortened bodies are the same."""
+    results = [t(n, "c", f"{BODY[:40_000]}\nERROR {n}") for n in range(3)]
+    results.append(t(9, "c", "word " * 200))
+    sent, available = set(), set()
     for notes in ((), ("reminder " * 300,)):
         for ratio in (0.8, 1.0):
             found = make_budget(
                 Asked(ModelProfile(16_000), notes=notes), Settings(), SIZES, ratio=ratio
             )
-            (shape,) = capped(
-                [t(1, "c", BODY)], limits(Settings(), found.size_base, found.available)
-            )
-            bodies.add(shape.message.text)
+            sizes = limits(Settings(), found.size_base, found.available)
+            shapes = [*capped(results, sizes), *capped(results[:1], sizes)]
+            shapes += [shortened(one, sizes) for one in results]
+            sent.add(tuple(shape.message.text for shape in shapes))
+            available.add(found.available)
 
-    assert len(bodies) == 1
+    assert len(sent) == 1 < len(available)
 
 
 def test_old_results_become_placeholders() -> None:

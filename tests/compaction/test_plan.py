@@ -26,6 +26,8 @@ from hypothesis import given as drawn
 from hypothesis import strategies as st
 from strict_wires import MODELS, is_accepted
 
+PINNED = frozenset({"m1"})
+SHORT = 300
 WINDOWS = st.sampled_from([1_000, 2_000, 4_000, 8_000, 32_000, 128_000])
 
 
@@ -131,12 +133,17 @@ def trimmed(planned: Plan) -> bool:
 
 @settings(max_examples=60, deadline=None)
 @drawn(inputs())
+@example(given(talk(90, 60), 2_000, withheld="no_summariser"))
 def test_a_view_fits_whenever_what_must_be_kept_fits(input: PlanInput) -> None:
     """PLN5: else the warning says that it cannot."""
     planned = no_bug(finished(input))
     assert planned.reading is not None and planned.state is not None
-    fits = planned.state.view.tokens <= planned.reading.budget.room
-    assert fits or "cannot_fit" in planned.facts["warnings"]
+    reading, room = planned.reading, planned.reading.budget.room
+    fits = planned.state.view.tokens <= room
+    assert fits is ("cannot_fit" not in planned.facts["warnings"])
+    beside = sum(item.after for item in planned.state.view.items if item.index is None)
+    kept = sum(reading.estimate(reading.history[index]) for index in reading.kept)
+    assert fits or kept + beside > room
 
 
 def test_below_the_thresholds_the_history_is_sent_as_it_is() -> None:
@@ -150,15 +157,36 @@ def test_below_the_thresholds_the_history_is_sent_as_it_is() -> None:
 
 @settings(max_examples=60, deadline=None)
 @drawn(inputs())
+@example(given([u(1, prose(5_000)), a(2, "Fine."), u(3, prose(300))], 2_000, pins=PINNED))
 def test_the_newest_user_message_is_there_word_for_word(input: PlanInput) -> None:
     """PLN7: wherever the window holds it, and never before the summary."""
     planned = no_bug(finished(input))
     users = [m for m in input.history if m.role is Role.USER]
-    if not users or trimmed(planned):
+    sent = [canon_sent(m) for m in planned.view]
+    if not users or trimmed(planned) and canon_sent(users[-1]) not in sent:
+        assert not users or is_cut_for_want_of_room(planned, users[-1])
         return
-    at = [canon_sent(m) for m in planned.view].index(canon_sent(users[-1]))
+    at = sent.index(canon_sent(users[-1]))
     summaries = [n for n, m in enumerate(planned.view) if m.origin == "filter:compaction"]
     assert all(at > n for n in summaries)
+
+
+def is_cut_for_want_of_room(planned: Plan, question: Message) -> bool:
+    """Say whether a question would not fit whole though all else that may be cut is cut."""
+    assert planned.reading is not None and planned.state is not None
+    others = [item for item in planned.state.view.items if item.message.id != question.id]
+    least = sum(
+        min(item.after, SHORT)
+        if item.index is not None and is_cuttable(item.message)
+        else item.after
+        for item in others
+    )
+    return least + planned.reading.estimate(question) > planned.reading.budget.room
+
+
+def is_cuttable(message: Message) -> bool:
+    """Say whether the text of a message may be cut before that of the newest question."""
+    return message.role is not Role.SYSTEM and message.blocks is None
 
 
 @settings(max_examples=60, deadline=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from backscroll.compaction.budget import Asked
 from backscroll.compaction.entry_codec import entry_to_dict
 from backscroll.compaction.plan import Plan, plan, settle
 from backscroll.compaction.reading import Reading
@@ -9,6 +10,8 @@ from backscroll.compaction.settings import Settings
 from backscroll.compaction.store import EMPTY, Cache, CompactionEntry
 from backscroll.compaction.summary_run import SummaryOutcome, skipped
 from backscroll.kernel.message import Message, Role, user
+from backscroll.kernel.model import ModelProfile
+from backscroll.kernel.tool import ToolSpec
 from compaction.histories import rounds, u
 from compaction.planning import finished, given, prose, stages, talk
 
@@ -32,6 +35,20 @@ def test_what_was_asked_for_is_in_every_view_of_a_long_turn() -> None:
         assert any(m.content == goal.content for m in planned.view)
     assert summaries >= 2
     assert planned.state is not None and planned.state.view.layout.prefix_n > 1
+
+
+def test_system_texts_and_tools_count_before_anything_is_too_large() -> None:
+    """BUD1: 1,500 and 5,000 tokens beside a history of 4,500 are too much for 10,000."""
+    tools = [ToolSpec(f"tool{n}", prose(115), {}) for n in range(40)]
+    asked = Asked(ModelProfile(10_000, "configured"), system=(prose(1_500),), tools=tools)
+    history = talk(12, 300)
+    alone = plan(given(history, 10_000))
+    planned = no_bug(finished(given(history, asked=asked)))
+    assert alone.reading is not None and planned.reading is not None and planned.state is not None
+    beside = planned.reading.budget.overhead.total
+    assert planned.state.seen + beside >= 9_500 and alone.decision is None
+    assert planned.decision is not None and planned.prompt <= planned.reading.budget.hard
+    assert planned.state.view.tokens + beside == planned.prompt
 
 
 def test_repeated_compaction_leaves_one_summary() -> None:
