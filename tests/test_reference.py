@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from backscroll.agui.refusal import REFUSALS
+from backscroll.agui.run_end import _SENTENCES
+from backscroll.compaction.reasons import REASONS
 from backscroll.kernel.model import ModelProfile
 from backscroll.providers.profiles import VENDORS
 from backscroll.settings import Settings
@@ -35,6 +37,22 @@ def test_every_refusal_is_documented() -> None:
 
     found = {code: (int(http), close) for code, http, close in rows}
     assert found == {code: (s.http, str(s.close or "–")) for code, s in REFUSALS.items()}
+
+
+def test_every_end_of_a_run_is_documented() -> None:
+    """The table of failed runs names each code that the terminal event can have of its own."""
+    table = read("errors.md").partition("## How a run fails")[2].partition("\n## ")[0]
+
+    assert {*_SENTENCES, "max_iterations_exceeded", "retrieval_failed"} == set(
+        re.findall(r"`([a-z_]+)`(?=[^|\n]*\|[^|\n]*\|$)", table, re.MULTILINE)
+    )
+
+
+def test_every_reason_of_compaction_is_documented() -> None:
+    """The table of reasons has each once, in order, with the sentence that operators read."""
+    table = read("errors.md").partition("## Why compaction did less, or warns")[2]
+
+    assert re.findall(r"^\| `(\w+)` \| (.+) \|$", table, re.MULTILINE) == list(REASONS.items())
 
 
 def test_every_route_is_documented() -> None:
