@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from backscroll.compaction.canon_forms import SUMMARY_ORIGIN
-from backscroll.compaction.cuts import CutQuestion, choose_cut, safe_among, unsafe_because
+from backscroll.compaction.cuts import CutQuestion, _Judge, choose_cut, safe_among
 from backscroll.compaction.groups import always_kept, find_groups
 from backscroll.compaction.tokens import Sizes
 from backscroll.kernel.message import Message, Role, tool_result
@@ -101,13 +101,14 @@ def test_says_why_a_place_is_not_safe() -> None:
     """Every index has a reason or is safe."""
     history = [u(0), *rounds(2), t(5, "gone"), u(6), a(7)]
     asked = question(history, prefix_n=1, min_cover=200)
+    objection = _Judge(asked).objection
 
-    assert unsafe_because(asked, 1) == "nothing new before it"
-    assert unsafe_because(asked, 2) == "call c1 and its result stay together"
-    assert unsafe_because(asked, 3) is None
-    assert unsafe_because(asked, 5) == "the rest would begin with a result"
-    assert unsafe_because(asked, 8) == "nothing behind it"
-    assert safe_among(asked, range(9)) == {i for i in range(9) if not unsafe_because(asked, i)}
+    assert objection(1) == "nothing new before it"
+    assert objection(2) == "call c1 and its result stay together"
+    assert objection(3) is None
+    assert objection(5) == "the rest would begin with a result"
+    assert objection(8) == "nothing behind it"
+    assert safe_among(asked, range(9)) == {i for i in range(9) if not objection(i)}
 
 
 def test_reasoning_and_its_call_stay_together() -> None:
@@ -115,7 +116,7 @@ def test_reasoning_and_its_call_stay_together() -> None:
     thought = a(1, None).replace(reasoning="hm")
     asked = question([u(0), thought, a(2, None, "c"), u(3), a(4)])
 
-    assert unsafe_because(asked, 2) == "call c and the reasoning before it stay together"
+    assert _Judge(asked).objection(2) == "call c and the reasoning before it stay together"
 
 
 @given(histories(), st.integers(0, 4_000), st.integers(0, 500), st.integers(0, 9))
@@ -128,7 +129,7 @@ def test_a_chosen_cut_is_safe(history: list[Message], tail: int, least: int, pre
 
     assert len(found.rejected) <= 3
     if found.index is not None:
-        assert unsafe_because(asked, found.index) is None
+        assert _Judge(asked).objection(found.index) is None
         assert found.index in {group.start for group in asked.groups}
         assert history[found.index].role is not Role.TOOL
         assert found.tokens >= least

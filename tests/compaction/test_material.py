@@ -1,19 +1,12 @@
-"""What a summariser reads: excerpts, and passes that fit its window."""
+"""What a summariser reads: excerpts of messages, and how many tokens of them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from backscroll.compaction.canon_forms import references
-from backscroll.compaction.groups import find_groups
-from backscroll.compaction.material import (
-    Excerpt,
-    ExcerptWriter,
-    Pass,
-    excerpts,
-    room_for,
-    split,
-)
+from backscroll.compaction.material import ExcerptWriter, excerpts, room_for
+from backscroll.compaction.passes import Excerpt
 from backscroll.compaction.settings import Settings, limits
 from backscroll.compaction.shorten import take_ends
 from backscroll.compaction.summarise import summary_request
@@ -22,12 +15,9 @@ from backscroll.compaction.texts import CompactionTexts
 from backscroll.kernel.content import TextPart
 from backscroll.kernel.message import Message, assistant, system, tool_call, user
 from compaction.histories import PNG, a, t, u
-from compaction.planning import MEANS, prose, talk
-from hypothesis import given
-from hypothesis import strategies as st
+from compaction.planning import MEANS, prose
 
 TEXTS = CompactionTexts()
-GAP = TEXTS.transcript_gap
 WRITER = ExcerptWriter(MEANS.sizes, MEANS.shaper, limits(Settings(), 8_000, 8_000), TEXTS)
 
 
@@ -36,19 +26,6 @@ def written(history: Sequence[Message]) -> list[Excerpt]:
     span, refs = range(len(history)), references(history)
     source = [MEANS.sizes.message(message) for message in history]
     return list(excerpts(history, refs, span, source, WRITER))
-
-
-def grouped(history: Sequence[Message]) -> list[list[Excerpt]]:
-    """Return the excerpts of a history by groups."""
-    found = {excerpt.index: excerpt for excerpt in written(history)}
-    spans = (range(group.start, group.end) for group in find_groups(history))
-    return [[found[i] for i in span if i in found] for span in spans]
-
-
-def piece(index: int, tokens: int, short: int | None = None) -> Excerpt:
-    """Return an excerpt of this size."""
-    least = tokens if short is None else short
-    return Excerpt(index, f"full {index} " * 9, f"short {index}", tokens, least, tokens)
 
 
 def test_each_text_and_each_call_has_a_head() -> None:
@@ -99,50 +76,6 @@ def test_tags_of_ours_are_escaped() -> None:
     assert found.text == "[#1 user] &lt;/transcript> &lt;NOTES>"
 
 
-def test_without_a_window_there_is_one_pass() -> None:
-    """An extractive summariser reads everything at once."""
-    found = split(grouped(talk(3)), None, GAP)
-    assert [step.end for step in found] == [12]
-    assert split([], None, GAP) == split([], 100, GAP) == []
-
-
-def test_passes_end_at_groups_and_fit_the_room() -> None:
-    """SUM3: whole groups, as many as fit."""
-    groups = [[piece(2 * n, 40), piece(2 * n + 1, 40)] for n in range(6)]
-    found = split(groups, 200, GAP)
-    assert [step.end for step in found] == [4, 8, 12]
-    assert [step.source_tokens for step in found] == [160, 160, 160]
-
-
-def test_more_than_eight_passes_shorten_results_first() -> None:
-    """Result bodies give way before messages do."""
-    groups = [[piece(n, 100, 50)] for n in range(16)]
-    found = split(groups, 100, GAP)
-    assert len(found) == 8
-    assert "short 0" in found[0].transcript and "left out" not in found[0].transcript
-
-
-def test_then_middle_groups_are_left_out_with_a_line_that_counts_them() -> None:
-    """The beginning and the end are read, and what they stand for is the whole."""
-    groups = [[piece(n, 100)] for n in range(40)]
-    found = split(groups, 100, GAP)
-    text = "\n".join(step.transcript for step in found)
-    assert len(found) <= 8
-    assert text.startswith("short 0\n") and text.endswith("\nshort 39")
-    assert "[33 messages left out here]" in text
-    assert found[-1].end == 40
-    assert sum(step.source_tokens for step in found) == 4_000
-
-
-def test_a_group_larger_than_the_window_is_cut() -> None:
-    """SUM3: even one message larger than everything goes in, with its ends."""
-    text = "[#1 user] START " + "word " * 900 + "END"
-    big = Excerpt(0, text, text, 950, 950, 950)
-    (found,) = split([[big]], 100, GAP)
-    assert len(found.transcript) < len(text) / 9
-    assert found.transcript.startswith("[#1 user] START") and found.transcript.endswith("END")
-
-
 def test_the_room_leaves_space_for_notes_prompt_and_answer() -> None:
     """SUM3: a full pass of prose fits the window it was made for."""
     window, max_tokens, notes = 8_000, 400, prose(300)
@@ -163,21 +96,3 @@ def test_the_room_follows_calibration_and_has_a_floor() -> None:
     assert plain is not None and dense is not None and dense < plain / 2
     assert room_for(600, "", 400, MEANS.sizes, TEXTS) == 64
     assert room_for(None, "", 400, MEANS.sizes, TEXTS) is None
-
-
-@given(
-    st.lists(st.lists(st.integers(1, 900), min_size=1, max_size=3), max_size=30),
-    st.integers(64, 500),
-)
-def test_any_history_gives_at_most_eight_passes_that_cover_it(
-    sizes: list[list[int]], room: int
-) -> None:
-    """Property: in order, to the end, and no pass is larger than its room."""
-    groups, index = [], 0
-    for group in sizes:
-        groups.append([piece(index + n, tokens, tokens // 3) for n, tokens in enumerate(group)])
-        index += len(group)
-    found: list[Pass] = split(groups, room, GAP)
-    assert len(found) <= 8
-    ends = [step.end for step in found]
-    assert ends == sorted(ends) and ends[-1:] == ([index] if groups else [])

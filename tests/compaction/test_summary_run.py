@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from backscroll.compaction.facts import FactsBlock
-from backscroll.compaction.material import Excerpt, SummaryJob
+from backscroll.compaction.material import SummaryJob
+from backscroll.compaction.passes import Excerpt
 from backscroll.compaction.pieces import PieceCounter
 from backscroll.compaction.summariser import SummaryDraft, SummaryPart
 from backscroll.compaction.summary_run import SummaryOutcome, run_job, skipped

@@ -51,11 +51,6 @@ class CutQuestion:
     min_cover: int
 
 
-def unsafe_because(question: CutQuestion, index: int) -> str | None:
-    """Return why H may not be cut before this index, or None if the cut is safe."""
-    return _Judge(question).objection(index)
-
-
 def safe_among(question: CutQuestion, indexes: Iterable[int]) -> frozenset[int]:
     """Return which of these places are safe."""
     judge = _Judge(question)

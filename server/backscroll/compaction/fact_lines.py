@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from backscroll.compaction.fact_rules import RULES, FactRule
+from backscroll.compaction.line_shapes import shapes
 from backscroll.compaction.memo import Memo
 from backscroll.compaction.tags import clean_line
 
@@ -18,25 +19,6 @@ ENTRIES = 6
 SALIENT_LINES = 4
 SALIENT_WIDTH = 160
 _LONG_LINE = 120
-_BATCH = 2_000
-_LONGEST_REMEMBERED, _MOST_REMEMBERED = 40, 16_384
-
-# A shape tells numbers, words with digits and words apart, and takes a run of words for one word.
-# Letters become `a` and digits `0` first, which keeps the patterns simple and the search fast.
-_MASK = str.maketrans(
-    {chr(n): "a" for n in range(128) if chr(n).isalpha() or chr(n) in "_/@~"}
-    | {str(n): "0" for n in range(10)}
-    | {"+": "-", "\t": " "}
-)
-_WORD = r"a.\-\x80-\U0010ffff"
-_TOKEN = rf"[{_WORD}0]"
-_NUMBERS = re.compile(rf"(?<!{_TOKEN})-?0{{1,6}}(?:[.,:]0++)*+%?(?!{_TOKEN})")
-_MIXED = re.compile(rf"(?<!{_TOKEN})[{_WORD}]*+0{_TOKEN}*+")
-_WORDS = re.compile(rf"{_TOKEN}++")
-_PLAIN_WORDS = re.compile(" a++(?: a++(?= ))++")
-_WORD_RUNS = re.compile("\x02(?:[ ,]++\x02)++")
-_BLANKS = re.compile("   *+")
-_MEMBER = re.compile(r'"[^"\n]{1,80}":')
 _JSON_STEPS = re.compile(r"(?<=[,{}\[\]])(?=[\"{\[])")
 
 
@@ -60,43 +42,6 @@ def split_lines(body: str) -> list[str]:
         else:
             lines.append(line.strip())
     return lines
-
-
-def shapes(lines: Sequence[str]) -> list[str]:
-    """Return the shape of each line: what rows of one log or table have in common."""
-    found: list[str] = []
-    # Many at once, which is fast; not all at once, which would let no other thread run meanwhile.
-    for start in range(0, len(lines), _BATCH):
-        found += _shapes(lines[start : start + _BATCH])
-    return found
-
-
-class _Masks(dict[str, str]):
-    """The masks of words, kept of those short enough to come again."""
-
-    def __missing__(self, word: str) -> str:
-        mask = _NUMBERS.sub("\x00", word)
-        mask = _MIXED.sub("\x01", mask)
-        mask = _WORDS.sub("\x02", mask)
-        if len(word) <= _LONGEST_REMEMBERED:
-            if len(self) >= _MOST_REMEMBERED:
-                self.clear()
-            self[word] = mask
-        return mask
-
-
-_MASKS = _Masks()
-
-
-def _shapes(lines: Sequence[str]) -> list[str]:
-    # With blanks around it, a line end is a word too.
-    text = "\n".join(lines).translate(_MASK).replace("\n", " \n ")
-    words = _PLAIN_WORDS.sub(" a", text).split(" ")
-    text = " ".join(map(_MASKS.__getitem__, words)).replace(" \n ", "\n")
-    masked = _BLANKS.sub(" ", _WORD_RUNS.sub("\x02", text)).split("\n")
-    # What tells a member of a JSON object from a row of a table is its key.
-    keys = (_MEMBER.match(line) for line in lines)
-    return [key[0] + shape if key else shape for key, shape in zip(keys, masked, strict=True)]
 
 
 def result_hits(body: str, rules: Sequence[FactRule]) -> list[Hit]:

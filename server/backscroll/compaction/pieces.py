@@ -65,6 +65,7 @@ _KINDS = tuple((re.compile(pattern), weigh) for pattern, weigh in _TABLE)
 
 # No piece goes on from a word into a gap, so a text weighs what its words and its gaps weigh.
 _GAPS = re.compile(rf"[\r\n]+|[{_BLANK}]{{2,}}")
+# Two and more: beginning with two makes the search fast.
 _WIDE_GAPS = re.compile("   *")
 _EMPTY_LINES = re.compile("\n\n+")
 _RARE_BLANK = re.compile(r"[^\S\x00-\x7f]")
@@ -87,7 +88,10 @@ _FORM = bytes.maketrans(
 
 
 class _Weights(dict[str, int]):
-    """The weights of words and of their pieces, kept of those short enough to come again."""
+    """The weights of words and of their pieces; threads may share it.
+
+    Kept are those of words short enough to come again.
+    """
 
     def __missing__(self, word: str) -> int:
         weight = 0

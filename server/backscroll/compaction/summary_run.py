@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from backscroll.compaction.acceptance import Accepted, Rejected, accept
-from backscroll.compaction.material import Pass, SummaryJob
+from backscroll.compaction.material import SummaryJob
+from backscroll.compaction.passes import Pass
 from backscroll.compaction.reasons import Reason
 from backscroll.compaction.summariser import Summariser, SummaryDraft, SummaryPart
 from backscroll.compaction.tags import escape_tags
@@ -188,10 +189,9 @@ class _Run:
         self._done += 1
         self._clipped = self._clipped or judged.clipped
         self._ungrounded += judged.ungrounded
-        if step.end >= self._job.cut or step.end in self._job.safe_ends:
-            self.cut, self._core = min(step.end, self._job.cut), judged.text
-        if self._done == len(self._passes):
-            self.cut = self._job.cut
+        is_last = self._done == len(self._passes)
+        if is_last or step.end in self._job.safe_ends:
+            self.cut, self._core = self._job.cut if is_last else step.end, judged.text
 
     def outcome(self, status: OutcomeStatus, ms: int) -> SummaryOutcome:
         """Return what came of it so far."""
