@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,11 +13,18 @@ from backscroll.kernel.errors import ModelError, Refusal
 from backscroll.kernel.message import assistant, user
 from backscroll.kernel.model import ModelOptions, ModelResponse
 from backscroll.kernel.usage import FinishReason, Usage
+from backscroll.providers.overflow import recognise
 from compaction.edge import FakeClock, overflow, stream_of, talk_with
 from compaction.histories import u
 from compaction.planning import prose, talk
 
 LONG = talk(16, 150)
+FIXTURES = json.loads(
+    (Path(__file__).parent.parent / "data" / "overflow-fixtures.json").read_text("utf-8")
+)
+REFUSALS = [
+    item for item in FIXTURES if item["expected_class"] in ("overflow", "sum", "overflow_bytes")
+]
 
 
 async def test_one_forced_view_and_one_resend() -> None:
@@ -30,6 +39,17 @@ async def test_one_forced_view_and_one_resend() -> None:
     assert (decision["trigger"], decision["attempt"]) == ("overflow", 2)
     assert decision["overflow"]["resend"] is True
     assert len(found.watcher.views) == 2
+
+
+@pytest.mark.parametrize("fixture", REFUSALS, ids=[item["name"] for item in REFUSALS])
+async def test_every_known_refusal_is_answered_once(fixture: dict[str, Any]) -> None:
+    """OVF2: whoever refuses, in whatever words: one other request, and the turn has its answer."""
+    refusal = recognise(fixture["http_status"], fixture.get("body"), fixture.get("stream_event"))
+    found = talk_with(ModelError("context_overflow", "too long", refusal=refusal), "done")
+    assert (await found.ask(LONG, options=ModelOptions(max_output_tokens=2_000))).text == "done"
+    first, second = found.model.requests
+    assert second != first and second.messages[-1] == LONG[-1]
+    assert [d["attempt"] for d in found.watcher.decisions if "overflow" in d] == [2]
 
 
 async def test_a_second_refusal_is_final() -> None:

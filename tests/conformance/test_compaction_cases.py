@@ -162,8 +162,10 @@ async def test_an_overflow_is_answered_with_one_forced_compaction(
         provider.script.answer = plain
         calls = (await server.get("/console/api/threads/t/calls"))["calls"]
         call = await server.get(f"/console/api/threads/t/calls/{calls[-1]['call']}")
+        stored = (await server.get("/console/api/threads/t/messages"))["messages"]
 
     assert events[-1]["type"] == "RUN_FINISHED", events[-1]
+    assert [m["role"] for m in stored[-3:]] == ["assistant", "user", "assistant"]
     assert [a["status"] for a in call["attempts"]] == ["error", "ok"]
     first, second = (attempt["sent"]["tokens"] for attempt in call["attempts"])
     assert second < first and script.sent
