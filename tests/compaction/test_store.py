@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from backscroll.compaction.settings import Settings
 from backscroll.compaction.store import (
     EMPTY,
     Cache,
@@ -111,3 +112,26 @@ async def test_pins_are_set_and_taken_off() -> None:
 
     await pins.pin("u", "m9")
     assert await pins.pins("t") == frozenset()
+
+
+async def test_pins_that_are_read_stay() -> None:
+    """The conversation whose pins were not looked at for longest loses them."""
+    pins = InMemoryPinStore(limit=2)
+    for name in ("a", "b"):
+        await pins.pin(name, "m1")
+    await pins.pins("a")
+
+    await pins.pin("c", "m1")
+
+    assert [await pins.pins(name) for name in ("a", "b", "c")] == [{"m1"}, set(), {"m1"}]
+
+
+def test_a_pause_begins_with_enough_failures() -> None:
+    """It lasts for the cooldown after the last of them."""
+    settings = Settings(failures_open=2, cooldown=1.5)
+    two = CompactionEntry(failures=2, opened_ms=1_000)
+
+    assert two.paused_until_ms(settings) == 2_500
+    assert two.replace(failures=1).paused_until_ms(settings) is None
+    assert two.replace(opened_ms=None).paused_until_ms(settings) is None
+    assert two.replace(failures=1).paused_until_ms(Settings(failures_open=0)) == 301_000

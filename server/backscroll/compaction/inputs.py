@@ -142,7 +142,7 @@ class Inputs:
 
     def _paused_until(self, entry: CompactionEntry) -> float | None:
         """Return until when summaries are paused after failures, if they are."""
-        if entry.failures < max(self.settings.failures_open, 1) or entry.opened_ms is None:
+        until_ms = entry.paused_until_ms(self.settings)
+        if until_ms is None or self.clock.now() * 1000 >= until_ms:
             return None
-        until = entry.opened_ms / 1000 + self.settings.cooldown
-        return until if self.clock.now() < until else None
+        return until_ms / 1000

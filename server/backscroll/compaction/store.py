@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from backscroll.compaction.settings import Settings
 from backscroll.kernel.ports import Clock, SystemClock
 
 RING = 4
@@ -62,6 +63,12 @@ class CompactionEntry:
     def replace(self, **changes: Any) -> CompactionEntry:
         """Return a copy with some fields changed."""
         return dataclasses.replace(self, **changes)
+
+    def paused_until_ms(self, settings: Settings) -> int | None:
+        """Return when the pause after failures ends or ended; None where none began."""
+        if self.failures < max(settings.failures_open, 1) or self.opened_ms is None:
+            return None
+        return self.opened_ms + round(settings.cooldown * 1000)
 
 
 EMPTY = CompactionEntry()
@@ -218,7 +225,9 @@ class InMemoryPinStore:
         self._pins: OrderedDict[str, frozenset[str]] = OrderedDict()
 
     async def pins(self, conversation_id: str) -> frozenset[str]:
-        """Return the ids of the pinned messages."""
+        """Return the ids of the pinned messages, and count them as used."""
+        if conversation_id in self._pins:
+            self._pins.move_to_end(conversation_id)
         return self._pins.get(conversation_id, frozenset())
 
     async def pin(self, conversation_id: str, message_id: str) -> None:

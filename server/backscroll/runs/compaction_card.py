@@ -25,12 +25,10 @@ def compaction_card(
     `live` is the history that the next call would be made from. Pins, settings of the thread, and
     summaries that can be gone back to are named where there are any.
     """
-    until = None
-    if entry.failures >= max(settings.failures_open, 1) and entry.opened_ms is not None:
-        until = entry.opened_ms + round(settings.cooldown * 1000)
+    until_ms = entry.paused_until_ms(settings)
     card: dict[str, Any] = {
         "failures": entry.failures,
-        "paused": until is not None and now_ms < until,
+        "paused": until_ms is not None and now_ms < until_ms,
     }
     hashes = prefix_hashes(live)
     if pins:
