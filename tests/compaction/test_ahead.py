@@ -7,6 +7,7 @@ from typing import Any
 
 from backscroll.compaction.decision import CompactionFinished
 from backscroll.compaction.store import CompactionEntry, InMemoryCompactionStore
+from backscroll.conversation.repair import repair
 from backscroll.kernel.errors import StoreError
 from backscroll.kernel.message import Message, assistant
 from backscroll.kernel.model import ModelResponse
@@ -14,7 +15,7 @@ from backscroll.kernel.ports import CancelToken
 from backscroll.kernel.request import ChatRequest
 from backscroll.kernel.usage import Usage
 from compaction.edge import NOTES, Talk, talk_with
-from compaction.histories import u
+from compaction.histories import a, u
 from compaction.planning import talk, until
 
 FULL = talk(35, 60)
@@ -55,6 +56,17 @@ async def test_a_nearly_full_view_gets_its_summary_between_runs() -> None:
     assert len(found.model.summaries) == 1 and found.watcher.begun == 0
     assert found.watcher.decisions[-1]["summary"]["source"] == "adopted"
     assert "keep going" in found.sent[0].text
+
+
+async def test_its_range_counts_no_message_that_repair_made_up() -> None:
+    """References are those of the history, as for every other decision."""
+    found = talk_with()
+    history = list(repair([u(1), a(2, None, "gone"), *FULL], "No result.")[0])
+    assert sum(message.id is None for message in history) == 1
+    done = await prepared(found, history)
+    assert done is not None
+    (ready,) = (await found.compaction._access.store.get("t")).ring
+    assert list(done.decision["covers"]) == [1, ready.prefix_n - 1]
 
 
 async def test_write_back_waits_until_it_is_in_use() -> None:

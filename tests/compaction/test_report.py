@@ -15,8 +15,9 @@ from backscroll.compaction.report import (
 from backscroll.compaction.store import Cache, CompactionEntry
 from backscroll.compaction.summary_run import Exchange, SummaryOutcome
 from backscroll.compaction.view import Layout, render
+from backscroll.conversation.repair import repair
 from backscroll.kernel.usage import Usage
-from compaction.histories import rounds, u
+from compaction.histories import a, rounds, u
 from compaction.planning import finished, given, prose, talk
 
 OUTCOME = SummaryOutcome(
@@ -130,3 +131,12 @@ def test_rejected_cuts_are_told_with_their_reasons() -> None:
     assert found["result"] in ("done", "skipped")
     assert found["reason"] == "nothing_to_summarise"
     assert "rejected" in found["cut"] and "position" not in found["cut"]  # type: ignore[operator]
+
+
+def test_places_of_cuts_are_references() -> None:
+    """What repair made up has none, and is not counted."""
+    begun = repair([u(0), a(1, None, "gone"), u(2, prose(6_000))], "No result.")[0]
+    planned = plan(given([*begun, *rounds(1, prose(200), start=3)]))
+    assert planned.reading is not None and planned.reading.refs[:4] == (1, 2, None, 3)
+    rejected = decision_of(planned)["cut"]["rejected"]  # type: ignore[index]
+    assert [one["position"] for one in rejected] == [3]

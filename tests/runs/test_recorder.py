@@ -174,13 +174,16 @@ def test_a_cancelled_call_is_no_failure() -> None:
 def test_a_decision_comes_before_the_call_it_is_for() -> None:
     """Numbered per thread; its range and cut name positions of the store."""
     by = recorder(calls=7, compactions=2)
-    decision = {**DECISION, "covers": [1, 2], "cut": {"position": 2, "why": "safe"}}
+    not_there = {"position": 1, "why": "too little"}
+    cut = {"position": 2, "why": "safe", "rejected": [{**not_there, "position": 2}, not_there]}
+    decision = {**DECISION, "covers": [1, 2], "cut": cut}
 
     made = by.take(reported(CompactionFinished(decision, {"sha": b"text"})), HISTORY)
 
     found = body(made)
     assert (found["compaction"], found["call"]) == (3, 8)
-    assert found["covers"] == [1, 3] and found["cut"] == {"position": 3, "why": "safe"}
+    assert found["covers"] == [1, 3] and found["cut"]["position"] == 3
+    assert [one["position"] for one in found["cut"]["rejected"]] == [3, 1]
     assert made.blobs == {"sha": b"text"} and made.entries[0].ref == "3"
 
 

@@ -13,7 +13,7 @@ from backscroll.compaction.ladder import Aim, Climb, ask_summary
 from backscroll.compaction.making import LEASE_MARGIN_S, SWAPS, Making
 from backscroll.compaction.new_cache import new_cache
 from backscroll.compaction.plan import plan
-from backscroll.compaction.report import Made, spent, summary_facts, text_hash
+from backscroll.compaction.report import Made, covered, spent, summary_facts, text_hash
 from backscroll.compaction.store import Cache, CompactionEntry
 from backscroll.compaction.summary_run import SummaryOutcome, run_job
 from backscroll.kernel.ports import CancelToken
@@ -100,7 +100,8 @@ class Ahead:
         data = cache.summary.encode("utf-8", "surrogatepass")
         name = text_hash(cache.summary)
         decision = _decision(wanted, outcome).replace(
-            covers=(1, outcome.cut), summary={"sha256": name, "chars": len(cache.summary), **told}
+            covers=covered(wanted.state.reading, outcome.cut),
+            summary={"sha256": name, "chars": len(cache.summary), **told},
         )
         return CompactionFinished(decision.to_dict(), {**blobs, name: data})
 

@@ -115,7 +115,7 @@ def decide(
         before=Amount(len(reading.history), reading.whole + above),
         after=Amount(len(view.items) + beside, view.tokens + above),
         attempt=1 if reaction is None else 2,
-        covers=_covers(reading, prefix_n),
+        covers=covered(reading, prefix_n),
         ids=(reading.history[0].id, reading.history[prefix_n - 1].id) if prefix_n else None,
         cut=_cut(reading, done.cut),
         summary=_summary(view, made, "adopted" if adopted else "cache"),
@@ -152,6 +152,12 @@ def summary_facts(made: Made) -> tuple[dict[str, Any], dict[str, bytes]]:
     return {key: value for key, value in out.items() if value is not None}, {name: data}
 
 
+def covered(reading: Reading, end: int) -> tuple[int, int] | None:
+    """Return the references of the first and the last message of H[:end], if there are any."""
+    refs = [ref for ref in reading.refs[:end] if ref is not None]
+    return (refs[0], refs[-1]) if refs else None
+
+
 def spent(outcome: SummaryOutcome) -> dict[str, Any] | None:
     """Return what a summary cost that was not accepted, where its model told."""
     if outcome.core or outcome.usage is None:
@@ -176,23 +182,24 @@ def _summary(view: View, made: Made | None, source: SummarySource) -> Mapping[st
     return {**out, "source": source, **kept}
 
 
-def _covers(reading: Reading, prefix_n: int) -> tuple[int, int] | None:
-    refs = [ref for ref in reading.refs[:prefix_n] if ref is not None]
-    return (refs[0], refs[-1]) if refs else None
-
-
 def _cut(reading: Reading, cut: CutChoice | None) -> Mapping[str, Any] | None:
     if cut is None:
         return None
     out: dict[str, Any] = {"why": cut.why}
     if cut.index is not None:
-        refs = [ref for ref in reading.refs[: cut.index] if ref is not None]
-        out["position"] = refs[-1] if refs else 0
+        out["position"] = _position(reading, cut.index)
         out["id"] = reading.history[cut.index - 1].id
     out["rejected"] = [
-        {"position": rejected.index, "why": rejected.why} for rejected in cut.rejected
+        {"position": _position(reading, rejected.index), "why": rejected.why}
+        for rejected in cut.rejected
     ]
     return out
+
+
+def _position(reading: Reading, index: int) -> int:
+    """Return where a cut lies: the reference of the last message before it, 0 without one."""
+    found = covered(reading, index)
+    return found[1] if found is not None else 0
 
 
 def _result(stages: Sequence[Stage], reaction: Reaction | None) -> Result:

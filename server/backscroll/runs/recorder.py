@@ -240,9 +240,16 @@ def with_positions(
     if "covers" in found and all(0 < n <= len(places) for n in found["covers"]):
         found["covers"] = [places[n - 1] for n in found["covers"]]
     cut = found.get("cut")
-    if cut and 0 < cut.get("position", 0) <= len(places):
-        found["cut"] = {**cut, "position": places[cut["position"] - 1]}
+    if cut:
+        rejected = [_placed(one, places) for one in cut.get("rejected", ())]
+        found["cut"] = {**_placed(cut, places), **({"rejected": rejected} if rejected else {})}
     return found
+
+
+def _placed(cut: Mapping[str, Any], places: Sequence[int]) -> dict[str, Any]:
+    """Return a cut, or one that was rejected, with its position in the store."""
+    at = cut.get("position", 0)
+    return {**cut, "position": places[at - 1]} if 0 < at <= len(places) else dict(cut)
 
 
 def summaries_with(
