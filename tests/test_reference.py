@@ -11,24 +11,36 @@ from typing import Any
 from backscroll.agui.refusal import REFUSALS
 from backscroll.agui.run_end import _SENTENCES
 from backscroll.compaction.reasons import REASONS
+from backscroll.compaction.settings import Settings as Numbers
 from backscroll.kernel.model import ModelProfile
 from backscroll.providers.profiles import VENDORS
 from backscroll.settings import Settings
 from backscroll.web.app import routes
 from starlette.routing import Mount, Route
 
+NUMBERS = "## Numbers of `Compaction`"
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference"
 
 
 def test_every_setting_is_documented() -> None:
     """The table of settings has each field once, with its default and sentence."""
-    rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+) \|$", read("settings.md"), re.MULTILINE)
+    rows = rows_of(read("settings.md").partition(NUMBERS)[0])
 
     assert [row[0] for row in rows] == list(Settings.model_fields)
     for name, default, sentence in rows:
         field = Settings.model_fields[name]
         assert sentence == field.description
         assert default in (f"`{field.default}`", "none" if field.default == "" else "`[]`")
+
+
+def test_every_number_of_compaction_is_documented() -> None:
+    """The table of numbers has each once, in order, with its default."""
+    rows = rows_of(read("settings.md").partition(NUMBERS)[2])
+
+    plain = dataclasses.asdict(Numbers()).items()
+    assert [row[:2] for row in rows] == [
+        (name, "none" if value is None else f"`{value}`") for name, value in plain
+    ]
 
 
 def test_every_refusal_is_documented() -> None:
@@ -105,6 +117,11 @@ def paths(routes: list[Any], prefix: str = "") -> list[str]:
         elif isinstance(route, Route):
             found.append(prefix + route.path)
     return found
+
+
+def rows_of(page: str) -> list[tuple[str, str, str]]:
+    """Return the rows of tables of a name, a default and a sentence."""
+    return re.findall(r"^\| `(\w+)` \| (.+?) \| (.+) \|$", page, re.MULTILINE)
 
 
 def read(name: str) -> str:
