@@ -51,6 +51,20 @@ def test_system_texts_and_tools_count_before_anything_is_too_large() -> None:
     assert planned.state.view.tokens + beside == planned.prompt
 
 
+def test_the_watermark_moves_in_batches() -> None:
+    """MIC5: over 200 turns never back, and at most once for the tokens that a move must bring."""
+    history, entry, marks = list[Message](), EMPTY, [0]
+    for turn in range(1, 201):
+        history += talk(1, 300, start=turn)
+        planned = no_bug(finished(given(history, 16_000, entry)))
+        assert planned.state is not None and planned.reading is not None
+        entry, layout = planned.entry, planned.state.marked
+        marks.append(max(layout.micro_n, layout.prefix_n))
+    moves = len(set(marks)) - 1
+    assert marks == sorted(marks) and moves >= 5
+    assert moves <= planned.reading.whole / planned.reading.limits.micro_min_gain
+
+
 def test_repeated_compaction_leaves_one_summary() -> None:
     """SUM2, compaction-15: directly before what follows it, and its size stays bounded."""
     history, entry, sizes, notes = list[Message](), EMPTY, list[int](), list[str]()

@@ -42,7 +42,7 @@ def test_it_stays_where_hardly_anything_is_gained() -> None:
 
 
 def test_forced_it_shortens_all_but_the_newest_group() -> None:
-    """13.2.4: one tool group, bodies of at most 1,000 tokens, older files as stubs."""
+    """OVF2: one tool group, bodies of at most 1,000 tokens, older files as stubs."""
     image = user((TextPart("see"), PNG), "m1")
     reading, view = start([image, *rounds(6, prose(2_000), start=5), u(90)], 32_000)
     harder, small = force_micro(reading, view)
