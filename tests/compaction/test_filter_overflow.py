@@ -70,7 +70,7 @@ def over_tpm() -> ModelError:
 
 
 async def test_a_rate_is_shrunk_for_only_where_that_is_wanted() -> None:
-    """13.1: once, below the rate; its limit is not learned, and no later call is held to it."""
+    """Once, below the rate; its limit is not learned, and no later call is held to it."""
     left = talk_with(over_tpm(), "done")
     with pytest.raises(ModelError) as caught:
         await left.ask(LONG)
@@ -244,7 +244,7 @@ async def test_a_list_of_our_own_making_is_healed_once() -> None:
 
 
 async def test_a_view_that_cannot_shrink_is_not_sent_again() -> None:
-    """13.2.5: `context_overflow` with the decision, and one request."""
+    """A `context_overflow` with the decision, and one request."""
     refusal = ModelError("provider", "too large", status=500, refusal=Refusal("overflow"))
     refusal.retryable = False
     found = talk_with(refusal)

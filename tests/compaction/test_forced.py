@@ -75,7 +75,7 @@ def test_a_stated_limit_holds_for_the_second_request() -> None:
 
 
 def test_the_provider_s_count_calibrates_this_call() -> None:
-    """13.2.2: a prompt that was counted higher is planned higher."""
+    """A prompt that was counted higher is planned higher."""
     first = planned(talk(60, 300))
     second = refused(first, Refusal("overflow", used=round(first.raw * 1.5)))
     assert second.reading is not None
@@ -166,7 +166,7 @@ def test_less_output_names_both_numbers() -> None:
 
 
 def test_a_second_request_that_would_be_as_large_is_not_smaller() -> None:
-    """13.2.5: one short message cannot shrink."""
+    """One short message cannot shrink."""
     first = planned([u(1, "hi")])
     second = refused(first, Refusal("overflow"))
     assert not second.is_smaller

@@ -128,7 +128,7 @@ def test_what_cannot_fit_is_sent_with_the_largest_named() -> None:
 
 
 def test_forced_the_whole_ladder_is_climbed_harder() -> None:
-    """13.2.4: also where the ordinary one would do nothing."""
+    """Also where the ordinary one would do nothing."""
     history = [u(1), *rounds(6, prose(500)), u(90)]
     found = climbed(history, 32_000, goal=900, forced=True)
     assert steps(found)[0] == ("micro", "done")

@@ -104,7 +104,7 @@ def test_bytes_are_forced_and_other_classes_left_alone() -> None:
 
 
 def test_the_goal_follows_what_is_known() -> None:
-    """13.2.3: the limit, else the provider's count, else our estimate; never below a floor."""
+    """The limit, else the provider's count, else our estimate; never below a floor."""
     b = budget(40_000, learned=20_000)
     half = b.available // 2
     by_limit = Reaction("forced", Refusal("overflow", limit=20_000), 20_000)

@@ -41,7 +41,7 @@ def test_a_first_plan_is_no_smaller_one() -> None:
 
 
 def test_smaller_means_five_per_cent_less() -> None:
-    """13.2.5: by raw size, so that a new ratio proves nothing."""
+    """By raw size, so that a new ratio proves nothing."""
     first = plan(given([u(1, "word " * 1_000)]))
     second = dataclasses.replace(
         first, before=first, reaction=Reaction("forced", Refusal("overflow"))
@@ -70,7 +70,7 @@ def test_other_output_and_another_form_are_worth_a_request() -> None:
 
 
 def test_a_plan_that_is_not_sent_says_so() -> None:
-    """13.2.5: the decision is reported, and no request follows."""
+    """The decision is reported, and no request follows."""
     planned = plan(given(talk(14, 400)))
     reaction = Reaction("forced", Refusal("overflow"))
     unsent = dataclasses.replace(planned, reaction=reaction).unsent()
