@@ -22,6 +22,7 @@ const TITLES = {
   threads: 'Threads', timeline: 'Timeline', context: 'Context', compactions: 'Compactions', chat: 'Try it', system: 'System',
 };
 const TAB = 'backscroll.tab';
+const MISSING = 'missing';       // shown instead of a page
 const THEMES = {system: 'light', light: 'dark', dark: 'system'};
 
 /**
@@ -46,7 +47,7 @@ export class App {
     document.body.append(this.frame);
     this.feed.open();
     this.feed.watch((state) => this.#linked(state));
-    this.feed.heads((heads, _, begun) => (begun ? this.#readHead() : this.#heads(heads)));
+    this.feed.heads((heads, gone, begun) => (begun || gone.includes(this.route.thread) ? this.#readHead() : this.#heads(heads)));
     this.feed.questions((questions, whole) => this.#asked(questions, whole));
     listen((action) => this.perform(action), signal);
     addEventListener('popstate', () => this.#show());
@@ -130,9 +131,9 @@ export class App {
   #heads(heads) {
     const changed = heads.find((head) => head.thread === this.route.thread);
     if (!changed) return;
-    this.head = {...this.head, ...changed};
-    this.frame.where(this.route, this.head);
-    this.#page?.headChanged?.(this.head);
+    this.head = changed;
+    if (this.#shown === MISSING) this.#show();
+    else this.frame.where(this.route, this.head);
   }
 
   #linked(state) {
@@ -189,7 +190,7 @@ export class App {
 
   #missing() {
     this.#page = null;
-    this.#shown = '';
+    this.#shown = MISSING;
     replace(this.frame.tools);
     replace(this.frame.content, notFound());
   }
@@ -197,11 +198,13 @@ export class App {
   async #readHead() {
     const {page, thread} = this.route;
     if (thread === undefined || !TABS.includes(page)) return;
+    const before = this.head;
     try {
       const head = await get(threadPath(thread));
       if (this.route.thread === thread) this.#heads([{...head, thread}]);
     } catch (error) {
-      if (error.status === 404 && this.route.thread === thread) this.#missing();
+      // A head that came meanwhile knows better.
+      if (error.status === 404 && this.route.thread === thread && this.head === before) this.#missing();
     }
   }
 }

@@ -7,6 +7,7 @@ import {pagesMissing} from './window.js';
 /** @typedef {import('./fold.js').Row} Row */
 
 const PAGE = 200;
+const MOVED = -2;                // instead of a position: rows stand elsewhere than before
 const TIMES = ['from', 'to'];
 const FIELDS = ['family', 'status', 'run', 'q', 'from', 'to'];
 
@@ -39,7 +40,6 @@ export class RowsModel {
   #starts = new Map();           // run -> time its run row began
   #asked = new Set();
   #fold = null;
-  #folded = 0;                   // rows that exist, filters or not
   #abort = new AbortController();
   #stopFeed = () => {};
 
@@ -145,6 +145,7 @@ export class RowsModel {
     this.total = Math.max(this.total, position + 1);
     if (this.filtered) this.#positions.set(row.row, position);
     if (row.family === 'run' && row.run !== undefined) this.#starts.set(row.run, row.started);
+    return position;
   }
 
   /** With filters the newest rows are not all there: the fold needs them all. */
@@ -157,7 +158,6 @@ export class RowsModel {
     }
     for (const row of rows) if (row.family === 'run') this.#starts.set(row.run, row.started);
     this.head = all.head;
-    this.#folded = all.total;
     this.#fold = new Fold({rows, total: all.total, head: all.head});
   }
 
@@ -170,19 +170,35 @@ export class RowsModel {
     const positions = [];
     for (const row of [...changed].sort((a, b) => a.row - b.row)) {
       if (row.status === 'error') errors += 1;
-      positions.push(this.#show(row));
+      if (row.family === 'run') this.#starts.set(row.run, row.started);
+      positions.push(this.filtered ? this.#sift(row) : this.#put(row.row - 1, row));
     }
     this.head = entries.at(-1).seq;
-    this.changed({entries: entries.length, errors, positions});
+    this.changed({entries: entries.length, errors, positions: positions.includes(MOVED) ? null : positions});
   }
 
-  #show(row) {
-    const isNew = row.row > this.#folded;
-    this.#folded = Math.max(this.#folded, row.row);
-    const known = this.filtered ? this.#positions.get(row.row) : row.row - 1;
-    if (known === undefined && !(isNew && passes(row, this.filters))) return -1;
-    const position = known ?? this.total;
-    this.#put(position, row);
-    return position;
+  /** A row may begin to pass the filters, or cease to, long after it began: the others make room. */
+  #sift(row) {
+    const known = this.#positions.get(row.row);
+    const isIn = passes(row, this.filters);
+    if (known !== undefined && isIn) return this.#put(known, row);
+    if (known !== undefined) {
+      this.#positions.delete(row.row);
+      return this.#splice(known, 1);
+    }
+    let position = this.total;
+    while (position > 0 && this.#rows[position - 1]?.row > row.row) position -= 1;
+    // Before rows that are not read it may be among those, or belong before them.
+    const isPlaced = position === 0 || this.#rows[position - 1];
+    return isIn && isPlaced ? this.#splice(position, 0, row) : -1;
+  }
+
+  #splice(position, removed, ...added) {
+    this.#rows.splice(position, removed, ...added);
+    this.total += added.length - removed;
+    for (let at = position; at < this.#rows.length; at += 1) {
+      if (this.#rows[at]) this.#positions.set(this.#rows[at].row, at);
+    }
+    return MOVED;
   }
 }

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+from threading import Thread
 from typing import Any
 from uuid import uuid4
 
+import anyio
 import pytest
+from backscroll.store.connection import connect
+from backscroll.store.keys import Keys, ThreadKey
+from backscroll.store.thread_log import ThreadLog
+from backscroll.store.threads import ThreadStore
 from console_pages import held_socket, listing, open_thread, rows, talk
 from deadlines import scaled
 from network import Network
@@ -204,6 +210,57 @@ def test_unknown_thread(page: Page, complaints: Any) -> None:
     expect(page.get_by_role("heading", name="Not found")).to_be_visible()
     page.get_by_role("link", name="All threads").click()
     expect(page).to_have_url(re.compile("/console/threads$"))
+
+
+def test_thread_that_comes_to_be(
+    page: Page, server: ServerProcess, thread: str, complaints: Any
+) -> None:
+    """A page of a thread that is not there shows the thread as soon as it is (E01)."""
+    complaints.allow("404")
+    open_thread(page, thread)
+    expect(page.get_by_role("heading", name="Not found")).to_be_visible()
+
+    talk(server, thread, "Hello")
+
+    expect(rows(page, "Timeline").first).to_be_visible()
+
+
+def test_thread_that_is_deleted(
+    page: Page, server: ServerProcess, thread: str, complaints: Any
+) -> None:
+    """The page of a thread says so when the thread is deleted, without a reload."""
+    complaints.allow("404")
+    talk(server, thread, "Hello")
+    open_thread(page, thread)
+    expect(rows(page, "Timeline").first).to_be_visible()
+
+    async def delete() -> None:
+        data_dir = server.command[server.command.index("--data-dir") + 1]
+        clients = connect(f"{data_dir}/valkey.sock")
+        log = ThreadLog(clients, Keys(), "test")
+        assert await ThreadStore(log).delete(ThreadKey.from_key(thread)) is None
+        await clients.close()
+
+    deletion = Thread(target=anyio.run, args=(delete,))
+    deletion.start()
+    deletion.join()
+
+    expect(page.get_by_role("heading", name="Not found")).to_be_visible()
+
+
+def test_worker_is_named_while_a_run_goes_on(
+    page: Page, server: ServerProcess, thread: str
+) -> None:
+    """The frame names the worker of a run, and nobody once the run has ended."""
+    talk(server, thread, "Hello")
+    open_thread(page, thread)
+    expect(rows(page, "Timeline").first).to_be_visible()
+    run = Thread(target=talk, args=(server, thread, "count to 200"))
+    run.start()
+
+    expect(page.get_by_text(re.compile("^worker w_"))).to_be_visible()
+    run.join()
+    expect(page.get_by_text(re.compile("^worker w_"))).to_be_hidden()
 
 
 def test_keyboard_and_dialog(page: Page, server: ServerProcess, thread: str) -> None:

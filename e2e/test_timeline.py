@@ -333,3 +333,26 @@ def test_few_elements(page: Page, story: Story) -> None:
     assert page.evaluate("() => document.querySelectorAll('*').length") < 3000
     numbers = [first for first, _ in seqs(page)]
     assert numbers == sorted(numbers)
+
+
+@pytest.mark.parametrize("query", ["?status=error", "?status=ok", "?q=Torino", "?family=tool"])
+def test_live_filter_equals_loaded_filter(
+    page: Page, story: Story, thread: str, query: str
+) -> None:
+    """What begins to pass a filter late, or ceases to, is as after a reload (E11, E13)."""
+    story.model.add(Reply(text="Nothing from Basel, but two from Torino."))
+    talk(story.server, thread, "Anything late?")
+    page.set_viewport_size(TALL)
+    open_thread(page, thread, "timeline", query)
+    caught_up(page, story.server, thread)
+    wrong, right = Call("report", {"sheets": 1}), Call("report", {"pages": 1})
+    story.model.add(Reply(calls=(wrong,)), Reply(calls=(right,)), Reply(text="Both to Torino."))
+
+    talk(story.server, thread, "Which towns?")
+
+    caught_up(page, story.server, thread)
+    live = list(texts(timeline(page)))
+    page.reload()
+    caught_up(page, story.server, thread)
+    assert list(texts(timeline(page))) == live
+    assert live

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from backscroll import Agent, Compaction, DemoModel, ExtractiveSummariser
 from documents import blocks, program, save_files
 from needs import needs
 from processes import ROOT, ServerProcess
@@ -150,3 +151,18 @@ def test_links_of_documents(path: Path) -> None:
     local = [link for link in links if "://" not in link and not link.startswith("mailto:")]
     missing = [link for link in local if not (path.parent / link).exists()]
     assert not missing
+
+
+async def test_tutorial_says_often_enough() -> None:
+    """As many messages as the tutorial asks for bring about a compaction."""
+    tutorial = (ROOT / "docs" / "tutorial" / "first-agent.md").read_text()
+    said = re.search(r"`(tell me everything)`, in all (\d+) times", tutorial)
+    assert said
+    model = DemoModel(delay_s=0)
+    agent = Agent(model=model, compaction=Compaction(summariser=ExtractiveSummariser()))
+
+    for _ in range(int(said[2])):
+        await agent.invoke(said[1], conversation_id="me")
+
+    sent = [len(request.messages) for request in model.requests]
+    assert sent[0] < max(sent) > sent[-1]

@@ -201,9 +201,8 @@ class ThreadsPage extends HTMLElement {
   #apply() {
     const changed = this.#waiting;
     this.#waiting = new Map();
-    const old = new Map(this.#heads.map((head) => [head.thread, head]));
     const kept = this.#heads.filter((head) => !changed.has(head.thread));
-    const fresh = [...changed].filter(([, head]) => head).map(([thread, head]) => ({...old.get(thread), ...head}));
+    const fresh = [...changed.values()].filter(Boolean);
     this.#heads = [...kept, ...fresh].sort((a, b) => (b.activity ?? 0) - (a.activity ?? 0));
     replace(this.#notice);
     this.#arrange();
@@ -212,7 +211,7 @@ class ThreadsPage extends HTMLElement {
   #updateInPlace() {
     for (const [thread, head] of this.#waiting) {
       const index = this.#at.get(thread);
-      if (index !== undefined && head) this.#heads[index] = {...this.#heads[index], ...head};
+      if (index !== undefined && head) this.#heads[index] = head;
     }
     this.#list.refresh();
     replace(this.#notice, h('div', {class: 'changed-line'},
@@ -221,8 +220,8 @@ class ThreadsPage extends HTMLElement {
 }
 
 /** Whether a head says something else than the one that is known. */
-function differs(head, known = {}) {
-  return Object.keys(head).some((key) => JSON.stringify(head[key]) !== JSON.stringify(known[key]));
+function differs(head, known) {
+  return JSON.stringify(head) !== JSON.stringify(known);
 }
 
 customElements.define('bs-threads-page', ThreadsPage);

@@ -197,6 +197,7 @@ class TimelinePage extends HTMLElement {
     if (entries && !this.#list.following) this.#waiting += entries;
     this.#folds.changed(this.#model);
     this.#arrange(this.#folds.any ? undefined : positions?.map(String));
+    if (!positions && this.#selected !== null) this.#select(this.#model.positionOf(this.#selected));
     this.#showWaiting();
     if (entries && this.#list.following) {
       this.#app.frame.status.announce(`${plural(entries, 'new entr').replace(/entrs$/, 'entries').replace(/entr$/, 'entry')}${errors ? `, ${plural(errors, 'error')}` : ''}`);
@@ -234,7 +235,7 @@ class TimelinePage extends HTMLElement {
     const position = seq ? this.#model?.positionOfSeq(seq) ?? -1 : -1;
     const row = position >= 0 ? this.#model.at(position) : null;
     this.#detail.hidden = !row;
-    this.#list.select(row ? String(position) : null);
+    this.#select(row ? position : -1);
     if (!row) {
       this.#selected = null;
       return;
@@ -244,6 +245,10 @@ class TimelinePage extends HTMLElement {
     this.#folds.open(this.#model, row);
     requestAnimationFrame(() => this.#list.reveal(String(position)));
     this.#detail.show(route.thread, row);
+  }
+
+  #select(position) {
+    this.#list.select(position >= 0 ? String(position) : null);
   }
 
   #toggle(position) {
