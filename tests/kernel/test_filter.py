@@ -201,3 +201,31 @@ async def test_a_hook_that_returns_something_else_is_named() -> None:
     with pytest.raises(TypeError, match=r"forgets: expected str or bytes, got NoneType"):
         await build_chain([forgets], terminal, str, bytes)("r")
     assert await build_chain([forgets], terminal)("r") is None
+
+
+async def test_forgotten_await_is_named() -> None:
+    """A hook that returns what the chain gave it without awaiting it is told so, by its name."""
+
+    async def terminal(request: str) -> str:
+        return request
+
+    async def forgetful(request: str, chain: Any) -> Any:
+        coroutine = chain(request)
+        coroutine.close()
+        return coroutine
+
+    with pytest.raises(TypeError, match=r"forgetful: expected str, got coroutine; .*await"):
+        await build_chain([forgetful], terminal, str)("x")
+
+
+async def test_plain_hook_is_named() -> None:
+    """A hook that is no coroutine function and returns a plain value is named."""
+
+    async def terminal(request: str) -> str:
+        return request
+
+    def plain(request: str, chain: Any) -> Any:
+        return None
+
+    with pytest.raises(TypeError, match=r"plain: expected a coroutine .*, got NoneType"):
+        await build_chain([plain], terminal, str)("x")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+import pytest
 from backscroll.kernel.message import assistant, user
 from backscroll.kernel.model import Cache, Delta, ModelOptions, ModelRequest, Text
 from backscroll.kernel.request import (
@@ -98,3 +99,10 @@ def test_cache_marks_are_kept_only_where_they_still_fit() -> None:
     assert longer.options == chosen.options == request.options
     assert shifted.options.cache == Cache("stable", "1h")
     assert request.replace(reply_id="r").options == request.options
+
+
+@pytest.mark.parametrize("field", ["system", "notes"])
+def test_one_text_is_no_tuple_of_texts(field: str) -> None:
+    """One text where several are meant is refused; its letters are not taken for texts."""
+    with pytest.raises(TypeError, match=f"{field}: expected a tuple of texts, got 'Be brief.'"):
+        ChatRequest(messages=()).replace(**{field: "Be brief."})

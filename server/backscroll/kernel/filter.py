@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from backscroll.kernel.content import Content
 from backscroll.kernel.errors import AssemblyError
@@ -143,12 +143,17 @@ def _link(
     results: tuple[type, ...],
 ) -> Callable[[Req], Awaitable[Res]]:
     async def run(request: Req) -> Res:
-        result = await hook(request, inner)
+        name = getattr(hook, "__qualname__", type(hook).__name__)
+        begun: Any = hook(request, inner)
+        if not inspect.isawaitable(begun):
+            got = type(begun).__name__
+            raise TypeError(f"{name}: expected a coroutine (async def), got {got}")
+        result: Any = await begun
         if not isinstance(result, results):
-            name = getattr(hook, "__qualname__", type(hook).__name__)
             expected = " or ".join(cls.__name__ for cls in results)
-            raise TypeError(f"{name}: expected {expected}, got {type(result).__name__}")
-        return result
+            hint = "; await what the chain returns" if inspect.isawaitable(result) else ""
+            raise TypeError(f"{name}: expected {expected}, got {type(result).__name__}{hint}")
+        return cast("Res", result)
 
     return run
 

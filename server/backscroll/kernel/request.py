@@ -160,6 +160,9 @@ class ChatRequest:
 
         Places of cache marks are forgotten when other messages come before them.
         """
+        for name in ("system", "notes"):
+            if isinstance(changes.get(name), str):
+                raise TypeError(f"{name}: expected a tuple of texts, got {changes[name]!r}")
         changed, cache = dataclasses.replace(self, **changes), self.options.cache
         if "messages" not in changes or "options" in changes or cache is None or not cache.at:
             return changed
