@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from deadlines import scaled
+from scripted_provider import Reply, ScriptedProcess
 
 ROOT = Path(__file__).resolve().parents[1]
 BENCH = ROOT / "bench" / "compaction"
@@ -38,6 +39,13 @@ from session import make_session
 found = [m for m in make_session(1, 200, {bulk!r}).messages if m.name == "search"]
 sizes = sorted(Sizes().text(m.text) for m in found if len(m.text) > 80)
 print(median(sizes), sizes[-2], sizes[-1])
+"""
+
+NOTES = """## Goal
+- The parcel service moves to the new queue, and no order may be lost on the way there.
+## Done
+- The workers were drained first; ord_99x1 and /srv/never/said.py had to wait until the end of it.
+- What the reports said about the batches, shards and carriers was read and found to be in order.
 """
 
 
@@ -110,3 +118,18 @@ def test_results_are_as_large_as_said(bulk: str) -> None:
     assert 380 < middle < 520
     assert 4_000 < second < 10_500
     assert 24_000 < largest < 36_000
+
+
+def test_what_a_model_writes_is_measured(tmp_path: Path) -> None:
+    """Of its text the facts count that are in it, and what it invented is found and marked."""
+    report = tmp_path / "spans.json"
+    with ScriptedProcess() as model:
+        model.otherwise(Reply(text=NOTES))
+        where = {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "none-needed"}
+        options = ("--model", "scripted", "--spans", "1", "--json", str(report))
+        said = run(str(BENCH / "by_model.py"), *options, **where)
+    (span,) = json.loads(report.read_text("utf-8"))
+
+    assert span["in_core"] == 0 and span["in_view"] > 0.65 * span["facts"] > 5
+    assert (span["refused"], span["invented"], span["unmarked"]) == ("", 2, [])
+    assert "2 identifiers invented, 0 unmarked" in said
