@@ -240,6 +240,16 @@ def test_the_later_marks_and_both_rings_stay() -> None:
     assert back is None
 
 
+@pytest.mark.parametrize("ring", [0, 2, 8])
+def test_a_joined_ring_is_as_long_as_asked(ring: int) -> None:
+    """What two wrote goes to one ring of the configured length, the newest first."""
+    ours = CompactionEntry(cache(9, "z"), ring=tuple(cache(n, f"o{n}") for n in range(5)))
+    theirs = CompactionEntry(cache(8, "y"), ring=tuple(cache(n, f"t{n}") for n in range(5)))
+    merged = joined(ours, theirs, lambda _: True, ring)
+    assert merged is not None and merged.cache == ours.cache
+    assert len(merged.ring) == ring and merged.ring[:1] == (theirs.cache,)[:ring]
+
+
 class Through:
     """A store seen through its access."""
 

@@ -183,7 +183,7 @@ class Compaction(Actions, Ahead, Filter):
         pins: PinStore,
         overrides: OverrideStore | None = None,
     ) -> None:
-        self._access = StoreAccess(store, self._clock, self._held)
+        self._access = StoreAccess(store, self._clock, self._held, self.settings.ring)
         self._learning = Learning(model_facts, self._clock)
         self._inputs = Inputs(
             self._access,

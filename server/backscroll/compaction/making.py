@@ -189,7 +189,10 @@ def _merged(planned: Plan, theirs: CompactionEntry) -> CompactionEntry | None:
     """Return what to write over somebody else's entry; None: it may stay."""
     reading = planned.reading
     merged = joined(
-        planned.entry, theirs, lambda cache: reading is not None and is_valid(reading, cache)
+        planned.entry,
+        theirs,
+        lambda cache: reading is not None and is_valid(reading, cache),
+        planned.given.settings.ring,
     )
     made = planned.made
     if merged is not None and made is not None and not made.outcome.failed:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 from backscroll.compaction.store import (
     EMPTY,
     LRU,
+    RING,
     Cache,
     CompactionEntry,
     CompactionStore,
@@ -45,9 +46,11 @@ class StoreAccess:
     shared by several.
     """
 
-    def __init__(self, store: CompactionStore, clock: Clock, held: Held | None = None) -> None:
+    def __init__(
+        self, store: CompactionStore, clock: Clock, held: Held | None = None, ring: int = RING
+    ) -> None:
         self.store = store
-        self._clock = clock
+        self._clock, self._ring = clock, ring
         held = held or Held()
         self._held, self._known, self._opened = held.entries, held.known, held.opened
         self.failed = 0
@@ -60,7 +63,7 @@ class StoreAccess:
             return held or self._known.get(conversation_id, EMPTY)
         self._hold(self._known, conversation_id, stored)
         if held is not None:
-            stored = joined(held, stored, lambda cache: True) or stored
+            stored = joined(held, stored, lambda cache: True, self._ring) or stored
         return self._with_opened(conversation_id, stored)
 
     async def swap(
@@ -183,24 +186,28 @@ def _outcome(entry: CompactionEntry) -> tuple[object, ...]:
 
 
 def joined(
-    ours: CompactionEntry, theirs: CompactionEntry, is_valid: Callable[[Cache], bool]
+    ours: CompactionEntry,
+    theirs: CompactionEntry,
+    is_valid: Callable[[Cache], bool],
+    ring: int = RING,
 ) -> CompactionEntry | None:
     """Return what to write over an entry that somebody else wrote; None: theirs may stay.
 
-    Of two summaries of one history the longer one wins; one of another branch goes to the ring.
+    Of two summaries of one history the longer one wins; one of another branch goes to the ring,
+    which holds at most so many.
     """
     merged = theirs
     for cache in reversed(ours.ring):
         if cache not in merged.ring and cache != merged.cache:
-            merged = with_ring(merged, cache)
+            merged = with_ring(merged, cache, ring)
     mine = ours.cache
     if mine is not None and mine != theirs.cache:
         if theirs.cache is None:
             merged = merged.replace(cache=mine)
         elif not is_valid(theirs.cache):
-            merged = with_ring(merged, mine)
+            merged = with_ring(merged, mine, ring)
         elif theirs.cache.prefix_n < mine.prefix_n:
-            merged = with_ring(merged, theirs.cache).replace(cache=mine)
+            merged = with_ring(merged, theirs.cache, ring).replace(cache=mine)
     merged = merged.replace(marks=_later(ours.marks, theirs.marks))
     return None if merged == theirs else merged
 
