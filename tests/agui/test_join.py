@@ -237,7 +237,7 @@ def test_stale_and_foreign_clients_come_right(story: Story, at: int, random: Ran
 
 
 def test_an_idle_thread_with_open_questions() -> None:
-    """4.3: they end the prelude, also when the last run failed."""
+    """They end the prelude, also when the last run failed."""
     item = PauseItem("c1", "approval", "pay", {}, "why", ("approve",))
     last = LastRun("r7", "error", "provider")
 

@@ -86,7 +86,7 @@ MESSAGES = st.lists(
 def test_every_page_fits_whatever_is_in_it(
     messages: list[Message], limit: int, thread: str
 ) -> None:
-    """7.8: long texts, broad characters and long arguments, in pages of a history or an echo."""
+    """Long texts, broad characters and long arguments, in pages of a history or an echo."""
     history = [message.replace(id=f"m{n}") for n, message in enumerate(messages)]
     whole = [wire for message in history for wire in to_wire_messages(message, Shown())]
     room = limit - len(thread.encode()) - 256

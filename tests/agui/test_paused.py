@@ -72,7 +72,7 @@ def yes(name: str = "c1") -> ResumeEntry:
 
 
 def test_a_result_while_a_question_is_open() -> None:
-    """5.5 b: it is kept, and the run ends with the question."""
+    """It is kept, and the run ends with the question."""
     plan = planned([*HISTORY, sent_result("t2", "c2")])
 
     assert (plan.action, ids(plan.store), plan.pending) == ("nothing", ["t2"], ())
@@ -82,7 +82,7 @@ def test_a_result_while_a_question_is_open() -> None:
 
 
 def test_the_answer_while_a_call_is_pending() -> None:
-    """5.5 b: the decision is kept, and the run ends with what is pending."""
+    """The decision is kept, and the run ends with what is pending."""
     plan = planned(HISTORY, yes())
 
     assert (plan.action, plan.pending, plan.questions) == ("nothing", ("c2",), ())
@@ -91,7 +91,7 @@ def test_the_answer_while_a_call_is_pending() -> None:
 
 
 def test_both_at_once_go_on() -> None:
-    """5.5 a: the pause is taken; the client's call is done, the answer is for the other."""
+    """The pause is taken; the client's call is done, the answer is for the other."""
     plan = planned([*HISTORY, sent_result("t2", "c2"), user("and?", "u2")], yes())
 
     assert plan.action == "continue" and plan.resumes is not None
@@ -103,7 +103,7 @@ def test_both_at_once_go_on() -> None:
 
 
 def test_what_was_decided_before_counts() -> None:
-    """7.6: with the last one decided elsewhere any request goes on, an empty one too."""
+    """With the last one decided elsewhere any request goes on, an empty one too."""
     no = Decision("cancelled", {"reason": "no"}, "bob")
     given_up = Decision("cancelled", None, "bob")
 
@@ -115,7 +115,7 @@ def test_what_was_decided_before_counts() -> None:
 
 
 def test_a_question_settles_pending_calls_beside_a_decision() -> None:
-    """5.5 step 4: the call of the client is abandoned, what was approved is carried out."""
+    """The call of the client is abandoned, what was approved is carried out."""
     plan = planned([*HISTORY, user("go", "u2")], facts=waiting({"c1": YES}))
 
     assert (plan.action, plan.answers) == ("continue", {"c1": Approve()})
@@ -124,7 +124,7 @@ def test_a_question_settles_pending_calls_beside_a_decision() -> None:
 
 
 def test_abandoned() -> None:
-    """5.5 step 3: every call without a result gets one; without a message the run ends at once."""
+    """Every call without a result gets one; without a message the run ends at once."""
     plan = planned([*HISTORY, user("no", "u2")], abandon=True)
     alone = planned(HISTORY, abandon=True)
 
@@ -169,12 +169,12 @@ def test_a_lost_pause_is_given_up() -> None:
     ],
 )
 def test_refusals(sent: list[Message], entries: list[ResumeEntry], code: str) -> None:
-    """5.5 step 3, 5.7: what does not cover the open questions is refused."""
+    """What does not cover the open questions is refused."""
     assert refused([*HISTORY, *sent], *entries).code == code
 
 
 def test_decided_otherwise() -> None:
-    """5.7: the decision that holds is told, with the run that carried it out."""
+    """The decision that holds is told, with the run that carried it out."""
     held = waiting({"c1": Decision("resolved", {"approved": True}, "ann", 5, "r9")})
 
     refusal = refused(HISTORY, ResumeEntry("c1", "cancelled"), facts=held)
@@ -186,7 +186,7 @@ def test_decided_otherwise() -> None:
 
 
 def test_a_covered_result_puts_its_client_behind() -> None:
-    """5.5: an invented result under an answered question is ignored and must go."""
+    """An invented result under an answered question is ignored and must go."""
     sent = [*HISTORY, sent_result("t1", "c1"), sent_result("t2", "c2")]
 
     plan = planned(sent, yes())
@@ -196,14 +196,14 @@ def test_a_covered_result_puts_its_client_behind() -> None:
 
 
 def test_pending_calls_that_a_request_leaves_alone() -> None:
-    """5.5 j: while calls are pending, a list that brings nothing is refused."""
+    """While calls are pending, a list that brings nothing is refused."""
     refusal = refused(HISTORY, facts=waiting({"c1": YES}))
 
     assert refusal.code == "nothing_to_run"
 
 
 def test_answering_again_leaves_the_pause() -> None:
-    """5.5 e: what waited is superseded with the calls it was about."""
+    """What waited is superseded with the calls it was about."""
     plan = planned(messages("u1"), facts=waiting({"c1": YES}))
 
     assert plan.supersede_from == 1 and plan.pause is not None and plan.pause.taken == "p"

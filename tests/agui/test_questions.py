@@ -60,12 +60,12 @@ def resolved(payload: Any) -> ResumeEntry:
     ],
 )
 def test_what_a_payload_answers(kind: str, payload: Any, answer: Any) -> None:
-    """5.7: a wrong guess might run a dangerous tool, so what is not clear is no answer."""
+    """A wrong guess might run a dangerous tool, so what is not clear is no answer."""
     assert answer_to(item(kind), resolved(payload)) == answer
 
 
 def test_cancelled() -> None:
-    """5.7: it refuses or gives up, with a reason where one is given; never an empty result."""
+    """It refuses or gives up, with a reason where one is given; never an empty result."""
     told = ResumeEntry("c1", "cancelled", {"reason": "no"})
 
     assert answer_to(item(), told) == Reject("no")
@@ -94,7 +94,7 @@ def test_what_does_not_fit(payload: Any, code: str, path: str) -> None:
 
 
 def test_too_late_and_gone() -> None:
-    """5.7: after its time a question can only be given up; a tool may be gone."""
+    """After its time a question can only be given up; a tool may be gone."""
     late = waiting(expires_at=99.0)
     gone = Waiting(waiting().record, 0.0, ToolSet())
     yes = resolved(True)
@@ -109,7 +109,7 @@ def test_too_late_and_gone() -> None:
 
 
 def test_how_they_are_asked() -> None:
-    """3.8: reason, metadata, schema and expiry of each kind."""
+    """Reason, metadata, schema and expiry of each kind."""
     found = interrupts([item(), item("environment")], 1_796_040_000.0).interrupts
 
     assert [i.reason for i in found] == ["tool_call", "backscroll.environment"]

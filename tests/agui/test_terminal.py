@@ -93,7 +93,7 @@ def test_results_and_activities_as_events() -> None:
 
 
 def test_questions_come_before_pending_calls() -> None:
-    """3.8: while both are open, the interrupt outcome lists the questions only."""
+    """While both are open, the interrupt outcome lists the questions only."""
     item = PauseItem("c1", "approval", "pay", {"to": "ann"}, "why", ("approve",))
     end = RunEnd("completed", pending=("c2",), questions=(item,), expires_at=1_796_040_000.0)
 

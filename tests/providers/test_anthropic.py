@@ -137,7 +137,7 @@ async def test_a_stream_without_its_end_is_incomplete(provider: ScriptedProvider
 
 
 async def test_a_stop_reason_is_enough(provider: ScriptedProvider) -> None:
-    """24.3: a stop reason with all blocks closed completes without `message_stop`."""
+    """A stop reason with all blocks closed completes without `message_stop`."""
     provider.add(Reply(text="Hi", end="no_done"))
 
     async with model(provider) as made:

@@ -79,7 +79,7 @@ def test_nothing_is_marked_by_default() -> None:
     ],
 )
 def test_stable_marks_the_places_compaction_names(at: tuple[int, ...], expected: Any) -> None:
-    """24.4: the end of system and tools, and the named messages; at most four marks in all.
+    """The end of system and tools, and the named messages; at most four marks in all.
 
     A block that cannot carry a mark passes it to the one before.
     """

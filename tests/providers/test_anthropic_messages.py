@@ -168,7 +168,7 @@ def test_invalid_calls_and_odd_names_are_sent() -> None:
 
 
 def test_tools_may_have_to_be_told_as_text() -> None:
-    """24.1.4: gateways that refuse tool blocks without tools read them as text."""
+    """Gateways that refuse tool blocks without tools read them as text."""
     profile = ModelProfile(tools_with_history=True)
     history = (
         user("q"), assistant("a", CALLS[:1]), tool_result("c1", "t", "r"),
@@ -212,7 +212,7 @@ def test_a_providers_own_list_is_sent_as_it_was() -> None:
 
 
 def test_a_changed_call_id_is_changed_inside_the_list() -> None:
-    """24.5: only ids that we changed are changed."""
+    """Only ids that we changed are changed."""
     renamed = own().replace(tool_calls=(tool_call("call:9", "t"),))
 
     blocks = replayed(renamed)

@@ -102,7 +102,7 @@ def test_no_tools_means_neither_tools_nor_choice() -> None:
 
 
 def test_none_keeps_the_tools_of_a_history_with_calls() -> None:
-    """24.1.4: tool blocks in the messages need their tools, with choice `none`."""
+    """Tool blocks in the messages need their tools, with choice `none`."""
     options = ModelOptions(parallel_tool_calls=False)
 
     body = build(*WITH_CALLS, tools=(ADD,), tool_choice="none", options=options)

@@ -208,7 +208,7 @@ def test_usage_is_merged() -> None:
     ],
 )
 def test_what_counts_as_a_finish_marker(events: list[Any], finished: bool) -> None:
-    """24.3: `message_stop`, or a stop reason with all blocks closed; anything less is none."""
+    """`message_stop`, or a stop reason with all blocks closed; anything less is none."""
     stream = reader()
     feed(stream, *events)
 

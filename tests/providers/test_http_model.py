@@ -178,7 +178,7 @@ async def test_a_plain_answer_to_a_streaming_request(provider: ScriptedProvider)
 async def test_an_empty_answer_is_an_incomplete_stream(
     provider: ScriptedProvider, content_type: str
 ) -> None:
-    """22.6: an empty 200 body says nothing, so it may be tried again."""
+    """An empty 200 body says nothing, so it may be tried again."""
     provider.add(Reply(body="", headers={"content-type": content_type}))
 
     async with model(provider) as made:
@@ -336,7 +336,7 @@ async def test_cancel_closes_a_whole_answer(provider: ScriptedProvider) -> None:
 
 
 async def test_leaving_a_stream_closes_it(provider: ScriptedProvider) -> None:
-    """22.4: closing the iterator before its end closes the connection."""
+    """Closing the iterator before its end closes the connection."""
     provider.add(Reply(text="a b c", hold_after=2))
 
     async with model(provider) as made:

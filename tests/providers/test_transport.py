@@ -247,7 +247,7 @@ async def test_a_stream_cut_off_says_so(provider: ScriptedProvider) -> None:
 
 @pytest.mark.parametrize("end", ["open", "drop", "reset"])
 async def test_after_the_marker_any_end_is_fine(provider: ScriptedProvider, end: Any) -> None:
-    """22.7: while lingering, a timeout, an end or a reset is no error."""
+    """While lingering, a timeout, an end or a reset is no error."""
     provider.add(Reply(chunks=("data: a\n\n", Hold()), end=end))
     url = f"{provider.url}/v1/chat/completions"
 
@@ -263,7 +263,7 @@ async def test_after_the_marker_any_end_is_fine(provider: ScriptedProvider, end:
 
 
 async def test_a_read_timeout_while_lingering_is_an_end(provider: ScriptedProvider) -> None:
-    """22.7: the read timeout is no error once the marker was seen."""
+    """The read timeout is no error once the marker was seen."""
     provider.add(Reply(chunks=("data: a\n\n", Hold())))
     url = f"{provider.url}/v1/chat/completions"
 

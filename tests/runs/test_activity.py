@@ -138,7 +138,7 @@ def test_the_text_is_for_the_full_timeline_alone() -> None:
 
 
 def test_the_summary_counts_in_the_usage_of_the_run() -> None:
-    """3.11: what the summariser used is part of what the run used."""
+    """What the summariser used is part of what the run used."""
     by, encoder = cards()
     made = {"source": "fresh", "provider": "p", "model": "m", "usage": {"input_tokens": 7}}
 

@@ -247,7 +247,7 @@ async def test_two_tabs_decide_once(valkey_url: str, prefix: str, till: Till) ->
 
 
 async def test_messages_with_the_last_answer(valkey_url: str, prefix: str, till: Till) -> None:
-    """5.5 step 4: they go behind the results, in the same turn, and are echoed."""
+    """They go behind the results, in the same turn, and are echoed."""
     model = model_of(calls(PAY), "done")
     async with two_workers(model, till, valkey_url, prefix) as (one, other):
         await run(one, "t", "r", "pay ann")
@@ -261,7 +261,7 @@ async def test_messages_with_the_last_answer(valkey_url: str, prefix: str, till:
 
 
 async def test_questions_and_calls_of_the_client(valkey_url: str, prefix: str, till: Till) -> None:
-    """3.8: both open lists the questions only; a result is kept, then the answer goes on."""
+    """Both open lists the questions only; a result is kept, then the answer goes on."""
     model = model_of(calls(PAY, PICK), "done")
     picked = {"id": "t1", "role": "tool", "toolCallId": "call_pick", "content": "red"}
     async with two_workers(model, till, valkey_url, prefix) as (one, other):
@@ -280,7 +280,7 @@ async def test_questions_and_calls_of_the_client(valkey_url: str, prefix: str, t
 async def test_the_answer_first_and_the_client_last(
     valkey_url: str, prefix: str, till: Till
 ) -> None:
-    """5.5 b: with the question answered the run ends with the calls that are still pending."""
+    """With the question answered the run ends with the calls that are still pending."""
     model = model_of(calls(PAY, PICK), "done")
     picked = {"id": "t1", "role": "tool", "toolCallId": "call_pick", "content": "red"}
     async with two_workers(model, till, valkey_url, prefix) as (one, other):
@@ -296,7 +296,7 @@ async def test_the_answer_first_and_the_client_last(
 
 
 async def test_a_result_invented_for_a_question(valkey_url: str, prefix: str, till: Till) -> None:
-    """5.5: covered by an entry it is ignored and the client put right, else it is refused."""
+    """Covered by an entry it is ignored and the client put right, else it is refused."""
     invented = {"id": "t1", "role": "tool", "toolCallId": "call_pay", "content": "never mind"}
     async with two_workers(model_of(calls(PAY), "done"), till, valkey_url, prefix) as (one, other):
         await run(one, "t", "r", "pay ann")
@@ -372,7 +372,7 @@ async def test_giving_up(valkey_url: str, prefix: str) -> None:
 
 
 async def test_an_unknown_question(valkey_url: str, prefix: str, till: Till) -> None:
-    """5.7: while another one is open, the name is what is unknown; the notice has all there is."""
+    """While another one is open, the name is what is unknown; the notice has all there is."""
     async with two_workers(model_of(calls(PAY, MAIL)), till, valkey_url, prefix) as (one, other):
         await run(one, "t", "r", "go")
         with pytest.raises(RequestRefused) as caught:

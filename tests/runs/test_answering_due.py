@@ -39,7 +39,7 @@ def till() -> Till:
 
 
 async def test_what_nobody_answers_expires(valkey_url: str, prefix: str, till: Till) -> None:
-    """hitl-01, 3.8: it counts as refused, and the server goes on by itself."""
+    """hitl-01: it counts as refused, and the server goes on by itself."""
     model = model_of(calls(PAY), "a pity")
     fields = {"pause_expires_s": 0.2}
     async with two_workers(model, till, valkey_url, prefix, **fields) as (one, _):

@@ -103,7 +103,7 @@ def test_compaction_gets_the_stores_of_the_host() -> None:
 
 
 async def test_compaction_is_carried_out_and_shown(valkey_url: str, prefix: str) -> None:
-    """3.10: the decision is in the log, its card on the wire, its summary stored for all."""
+    """The decision is in the log, its card on the wire, its summary stored for all."""
     profile = ModelProfile(context_window=2_000)
     model = StreamingModel([f"answer {n} " + "word " * 60 for n in range(12)], profile=profile)
     compaction = Compaction(summariser=ExtractiveSummariser())

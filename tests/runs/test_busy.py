@@ -19,7 +19,7 @@ def threads(worker: Worker, rules: AgentRules, wait_s: float = 5.0) -> BusyThrea
 
 
 async def test_rejected_with_the_run(valkey_url: str, prefix: str) -> None:
-    """5.4: the refusal names the active run."""
+    """The refusal names the active run."""
     async with working(agent_of(held()), valkey_url, prefix) as worker:
         await begun(worker)
         busy = threads(worker, AgentRules("a"))
@@ -31,7 +31,7 @@ async def test_rejected_with_the_run(valkey_url: str, prefix: str) -> None:
 
 
 async def test_superseded(valkey_url: str, prefix: str) -> None:
-    """5.4: the active run is stopped and waited for."""
+    """The active run is stopped and waited for."""
     rules = AgentRules("a", busy="supersede", busy_allowed=("reject", "supersede"))
     async with working(agent_of(held()), valkey_url, prefix) as worker:
         await begun(worker)
@@ -42,7 +42,7 @@ async def test_superseded(valkey_url: str, prefix: str) -> None:
 
 
 async def test_one_that_stops_is_waited_for(valkey_url: str, prefix: str) -> None:
-    """5.4: a stop and the next request may overtake each other."""
+    """A stop and the next request may overtake each other."""
     async with working(agent_of(held()), valkey_url, prefix) as worker:
         await begun(worker)
         await worker.registry.stop(LOCAL_OWNER, "r1")
@@ -54,7 +54,7 @@ async def test_one_that_stops_is_waited_for(valkey_url: str, prefix: str) -> Non
 
 
 async def test_not_for_ever(valkey_url: str, prefix: str) -> None:
-    """5.4: after the time to wait it is thread_busy all the same."""
+    """After the time to wait it is thread_busy all the same."""
     rules = AgentRules("a", busy="supersede", busy_allowed=("supersede",))
     async with (
         working(agent_of(held()), valkey_url, prefix) as worker,
@@ -71,7 +71,7 @@ async def test_not_for_ever(valkey_url: str, prefix: str) -> None:
 
 
 async def test_a_lost_run_is_ended(valkey_url: str, prefix: str) -> None:
-    """3.14: whoever finds an expired lease ends its run first."""
+    """Whoever finds an expired lease ends its run first."""
     async with working(agent_of(held()), valkey_url, prefix) as worker:
         await begun(worker)
     async with working(agent_of("x"), valkey_url, prefix) as other:

@@ -87,7 +87,7 @@ async def test_both_results_go_back_in_one_request(valkey_url: str, prefix: str)
 
 
 async def test_results_one_by_one(valkey_url: str, prefix: str) -> None:
-    """5.5 b: the first one is kept and names what still waits; the second goes on."""
+    """The first one is kept and names what still waits; the second goes on."""
     model = StreamingModel([BATCH, "thanks"])
     async with working(agent_of(model=model, tools=[add]), valkey_url, prefix) as worker:
         await run(worker, "t", "r", "go", tools=OFFERED)
@@ -102,7 +102,7 @@ async def test_results_one_by_one(valkey_url: str, prefix: str) -> None:
 
 
 async def test_a_result_with_an_error_is_a_result(valkey_url: str, prefix: str) -> None:
-    """3.7: it settles the call and is marked in the store."""
+    """It settles the call and is marked in the store."""
     model = StreamingModel([calls(call("pick")), "a pity"])
     async with working(agent_of(model=model), valkey_url, prefix) as worker:
         await run(worker, "t", "r", "go", tools=OFFERED)
@@ -114,7 +114,7 @@ async def test_a_result_with_an_error_is_a_result(valkey_url: str, prefix: str) 
 
 
 async def test_a_new_question_gives_pending_calls_up(valkey_url: str, prefix: str) -> None:
-    """3.7: they are settled as abandoned before the question, and the turn works."""
+    """They are settled as abandoned before the question, and the turn works."""
     model = StreamingModel([BATCH, "fine"])
     async with working(agent_of(model=model, tools=[add]), valkey_url, prefix) as worker:
         await run(worker, "t", "r", "go", tools=OFFERED)

@@ -20,7 +20,7 @@ def test_nothing_is_kept() -> None:
 
 
 def test_a_cache_that_fits() -> None:
-    """9.3: what it stands for, when it was made, how large it is."""
+    """What it stands for, when it was made, how large it is."""
     cache = Cache(2, prefix_hashes(LIVE)[2], "摘要", {"kind": "model", "at": 123})
 
     card = compaction_card(EMPTY.replace(cache=cache), LIVE, SETTINGS, NOW)

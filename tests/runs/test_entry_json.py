@@ -34,7 +34,7 @@ def entry(body: bytes = b"{}", **changes: Any) -> Entry:
 
 
 def test_a_head_has_no_body() -> None:
-    """9.1: sizes and what it is; what is empty is left out."""
+    """Sizes and what it is; what is empty is left out."""
     assert entry_head(entry(b'{"a":1}')) == {
         "seq": 7,
         "time": 1764465600000,
@@ -51,7 +51,7 @@ def test_a_head_has_no_body() -> None:
 
 
 def test_long_texts_are_cut_and_named() -> None:
-    """9.1: strings above 64 KiB become head and tail, with path and length."""
+    """Strings above 64 KiB become head and tail, with path and length."""
     long = "a" * CUT_CHARS + "b" * 10
     body = {"one": [{"text": long}], "short": "x", "number": 1}
 
@@ -71,7 +71,7 @@ def test_what_is_short_is_whole() -> None:
 
 
 def test_the_socket_carries_small_bodies() -> None:
-    """9.4: bodies up to 2 kB come along, larger ones are asked for."""
+    """Bodies up to 2 kB come along, larger ones are asked for."""
     small, large = json.dumps("x" * 1990).encode(), json.dumps("x" * 2010).encode()
 
     assert entry_live(entry(small))["body"] == "x" * 1990

@@ -59,7 +59,7 @@ def add(a: int) -> int:
 
 
 async def test_a_thread_nobody_knows(valkey_url: str, prefix: str) -> None:
-    """4.3: a well-formed prelude without messages, so that it tells nobody that it is unknown."""
+    """A well-formed prelude without messages, so that it tells nobody that it is unknown."""
     async with working(agent_of("x"), valkey_url, prefix) as worker:
         prelude = await joiner(worker).of_thread(key("nope"), MOST)
 
@@ -101,7 +101,7 @@ async def test_how_the_last_run_ended(valkey_url: str, prefix: str, status: str)
 
 
 async def test_pending_calls_are_named(valkey_url: str, prefix: str) -> None:
-    """4.3: calls that wait for the client are in the outcome of an idle thread."""
+    """Calls that wait for the client are in the outcome of an idle thread."""
     wanted = {"id": "c1", "type": "function", "function": {"name": "pick", "arguments": "{}"}}
     messages = [
         {"id": "a1", "role": "assistant", "toolCalls": [wanted, {**wanted, "id": "c2"}]},
@@ -116,7 +116,7 @@ async def test_pending_calls_are_named(valkey_url: str, prefix: str) -> None:
 
 
 async def test_a_live_thread(valkey_url: str, prefix: str) -> None:
-    """4.3: what is open is restated whole, and the run stays open."""
+    """What is open is restated whole, and the run stays open."""
     async with working(agent_of(held("half ", "an ")), valkey_url, prefix) as worker:
         await begun(worker)
         prelude = await joiner(worker).of_thread(key(), MOST)
@@ -140,7 +140,7 @@ def gated(reply: Said) -> tuple[Streamed, list[asyncio.Event]]:
 
 
 async def test_prelude_and_tail_are_the_whole_at_every_cut(valkey_url: str, prefix: str) -> None:
-    """11.2: whoever joins while the run goes on holds in the end what everyone holds."""
+    """Whoever joins while the run goes on holds in the end what everyone holds."""
     wanted = [call("add", {"a": 1}, "c1"), call("add", {"a": 2}, "c2")]
     first, gates = gated(Said("Let me see", wanted, "I think"))
     second, more = gated(Said("one two three", reasoning="so it is"))
@@ -169,7 +169,7 @@ async def test_prelude_and_tail_are_the_whole_at_every_cut(valkey_url: str, pref
 async def test_a_run_that_has_ended_is_joined_with_its_own_end(
     valkey_url: str, prefix: str
 ) -> None:
-    """4.3, of one run: its own terminal event, RUN_ERROR included, whatever came after it."""
+    """Its own terminal event, RUN_ERROR included, whatever came after it."""
     script = (ModelError("auth", "no"), "fine")
     async with working(agent_of(*script), valkey_url, prefix) as worker:
         await run(worker, "t", "r1", "hi")
@@ -201,7 +201,7 @@ async def test_an_unknown_run(valkey_url: str, prefix: str) -> None:
 
 
 async def test_the_opening_pair(valkey_url: str, prefix: str) -> None:
-    """4.2: first what the client's list holds of the history, then all of it."""
+    """First what the client's list holds of the history, then all of it."""
     async with working(agent_of("one", "two"), valkey_url, prefix) as worker:
         await run(worker, "t", "r1", "hi")
         new = {"id": "u9", "role": "user", "content": "new"}

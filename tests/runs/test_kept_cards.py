@@ -49,7 +49,7 @@ async def watched(worker: Worker, run_id: str | None = None) -> Client:
 
 
 async def test_an_idle_thread_shows_its_cards(valkey_url: str, prefix: str) -> None:
-    """4.1: the same ones, with the same numbers, behind the same messages as they were live."""
+    """The same ones, with the same numbers, behind the same messages as they were live."""
     async with working(compacting(rounds=30), valkey_url, prefix) as worker:
         await run(worker, "t", "r1", "tell me all")
         live = [e for e in await events(worker) if e["type"] == "ACTIVITY_SNAPSHOT"]

@@ -122,7 +122,7 @@ async def test_a_worker_lost_while_a_tool_runs(valkey_url: str, prefix: str) -> 
 
 
 async def test_hidden_reasoning_stays_hidden(valkey_url: str, prefix: str) -> None:
-    """3.5: with show_reasoning false, the snapshot of a lost run has none either."""
+    """With show_reasoning false, the snapshot of a lost run has none either."""
     rules = AgentRules("a", show_reasoning=False)
     script = Streamed([Reasoning("secret "), Text("x"), CallOpened("c1", "f"), asyncio.Event()])
     await lost(script, "TOOL_CALL_START", valkey_url, prefix, rules=rules)

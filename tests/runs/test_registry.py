@@ -31,7 +31,7 @@ SUPERSEDE = AgentRules("a", busy_allowed=("reject", "supersede"))
 
 
 async def test_the_echo_and_the_message_are_there_at_once(valkey_url: str, prefix: str) -> None:
-    """3.3: what the run added is in RUN_STARTED and in the store when the request is accepted."""
+    """What the run added is in RUN_STARTED and in the store when the request is accepted."""
     async with working(agent_of(held()), valkey_url, prefix) as worker:
         accepted = await worker.registry.submit(LOCAL_OWNER, asked("t", "r1", "hi"))
         first = (await events(worker))[0]
@@ -68,7 +68,7 @@ async def test_a_second_turn_stores_only_what_is_new(valkey_url: str, prefix: st
 
 
 async def test_the_same_run_id_attaches(valkey_url: str, prefix: str) -> None:
-    """5.3: live or finished, the same request starts nothing and stores nothing."""
+    """Live or finished, the same request starts nothing and stores nothing."""
     async with working(agent_of(held("x")), valkey_url, prefix) as worker:
         await begun(worker)
         live = await worker.registry.submit(LOCAL_OWNER, asked("t", "r1", "hi"))
@@ -81,7 +81,7 @@ async def test_the_same_run_id_attaches(valkey_url: str, prefix: str) -> None:
 
 
 async def test_a_run_id_means_one_request(valkey_url: str, prefix: str) -> None:
-    """5.3: other content, or another thread, is a conflict."""
+    """Other content, or another thread, is a conflict."""
     async with working(agent_of("x"), valkey_url, prefix) as worker:
         await run(worker, "t", "r1", "hi")
         other = await refused(worker, asked("t", "r1", "something else"))
@@ -92,7 +92,7 @@ async def test_a_run_id_means_one_request(valkey_url: str, prefix: str) -> None:
 
 
 async def test_two_starts_at_one_instant_start_one_run(valkey_url: str, prefix: str) -> None:
-    """5.4: of two workers that start the same run, one does and the other attaches."""
+    """Of two workers that start the same run, one does and the other attaches."""
     first, second = agent_of("one"), agent_of("one")
     async with (
         working(first, valkey_url, prefix) as one,
@@ -110,7 +110,7 @@ async def test_two_starts_at_one_instant_start_one_run(valkey_url: str, prefix: 
 
 
 async def test_two_runs_at_one_instant_do_not_share_a_thread(valkey_url: str, prefix: str) -> None:
-    """5.4: exactly one starts, the other is told which run it met."""
+    """Exactly one starts, the other is told which run it met."""
     async with (
         working(agent_of(held()), valkey_url, prefix) as one,
         working(agent_of(held()), valkey_url, prefix) as two,
@@ -153,7 +153,7 @@ async def test_a_refusal_on_a_thread_nobody_knows_leaves_nothing(
 
 
 async def test_a_thread_belongs_to_one_agent(valkey_url: str, prefix: str) -> None:
-    """1.4: another agent's run on it is refused."""
+    """Another agent's run on it is refused."""
     async with (
         working(agent_of("x"), valkey_url, prefix) as one,
         working(agent_of("y", name="b"), valkey_url, prefix) as two,
@@ -165,7 +165,7 @@ async def test_a_thread_belongs_to_one_agent(valkey_url: str, prefix: str) -> No
 
 
 async def test_what_the_agent_does_not_allow_is_refused(valkey_url: str, prefix: str) -> None:
-    """5.8, 5.9: a tool named as one of the server's, a policy that is not offered."""
+    """A tool named as one of the server's, a policy that is not offered."""
     rules = AgentRules("a", tool_names=frozenset({"add"}))
     offered = [{"name": "add", "description": "Mine.", "parameters": {"type": "object"}}]
     async with working(agent_of("x"), valkey_url, prefix, agent_rules=rules) as worker:
@@ -178,7 +178,7 @@ async def test_what_the_agent_does_not_allow_is_refused(valkey_url: str, prefix:
 
 
 async def test_the_number_of_active_runs_is_bounded(valkey_url: str, prefix: str) -> None:
-    """7.10: more of them are refused as unavailable, without a note."""
+    """More of them are refused as unavailable, without a note."""
     rules = RunRules(active_runs=1)
     async with working(agent_of(held()), valkey_url, prefix, rules=rules) as worker:
         await begun(worker)
@@ -191,7 +191,7 @@ async def test_the_number_of_active_runs_is_bounded(valkey_url: str, prefix: str
 
 
 async def test_an_import_stores_the_whole_list(valkey_url: str, prefix: str) -> None:
-    """5.5 step 1: a thread nobody knows takes over what the client has, and marks it."""
+    """A thread nobody knows takes over what the client has, and marks it."""
     messages = [
         {"id": "w", "role": "assistant", "content": "Welcome!"},
         {"id": "q", "role": "user", "content": "hi"},
@@ -208,7 +208,7 @@ async def test_an_import_stores_the_whole_list(valkey_url: str, prefix: str) -> 
 
 
 async def test_answer_again_supersedes_with_a_logged_snapshot(valkey_url: str, prefix: str) -> None:
-    """5.5 e: what follows the question is superseded, and every reader is told by a snapshot."""
+    """What follows the question is superseded, and every reader is told by a snapshot."""
     async with working(agent_of("one", "two"), valkey_url, prefix) as worker:
         await run(worker, "t", "r1", "hi")
         found = await run(worker, "t", "r2", "hi")
@@ -225,7 +225,7 @@ async def test_answer_again_supersedes_with_a_logged_snapshot(valkey_url: str, p
 
 
 async def test_a_client_that_is_behind_is_told_what_it_lacks(valkey_url: str, prefix: str) -> None:
-    """5.5 step 6: the history, and how much of it the sender's list holds."""
+    """The history, and how much of it the sender's list holds."""
     async with working(agent_of("one", "two"), valkey_url, prefix) as worker:
         await run(worker, "t", "r1", "hi")
         messages = [{"id": "u9", "role": "user", "content": "new"}]

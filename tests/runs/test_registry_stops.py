@@ -65,7 +65,7 @@ async def test_a_stop_reaches_the_worker_of_the_run(valkey_url: str, prefix: str
 
 
 async def test_draining_ends_runs_as_restarting(valkey_url: str, prefix: str) -> None:
-    """7.7: new requests are refused at once; what does not end in time is ended."""
+    """New requests are refused at once; what does not end in time is ended."""
     async with working(agent_of(held()), valkey_url, prefix) as worker:
         await begun(worker)
         async with asyncio.timeout(scaled(10)):

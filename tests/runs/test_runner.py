@@ -165,7 +165,7 @@ async def test_a_hanging_turn_runs_into_its_limit(
 async def test_calls_of_a_hard_ended_turn_get_results(
     valkey_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """3.12, step 3: a stored call is never left without a result, on the wire or in the store."""
+    """A stored call is never left without a result, on the wire or in the store."""
     monkeypatch.setattr("backscroll.runs.runner.GRACE_S", 0.1)
     started = asyncio.Event()
 
@@ -292,7 +292,7 @@ async def test_a_worker_that_is_ended_leaves_its_run(valkey_url: str, prefix: st
 
 
 async def test_nothing_to_run_ends_at_once(valkey_url: str, prefix: str) -> None:
-    """5.5 b: an imported call that waits for the client is pending; no model is asked."""
+    """An imported call that waits for the client is pending; no model is asked."""
     wanted = {"id": "c1", "type": "function", "function": {"name": "pick", "arguments": "{}"}}
     other = {**wanted, "id": "c2"}
     messages = [
@@ -334,7 +334,7 @@ async def test_records_leave_before_the_request_does(valkey_url: str, prefix: st
 
 
 async def test_context_and_properties_reach_the_turn(valkey_url: str, prefix: str) -> None:
-    """5.6, 5.9: context entries are system text of this run, properties are for tools."""
+    """Context entries are system text of this run, properties are for tools."""
     seen: list[Any] = []
 
     class Looking(Filter):
@@ -369,7 +369,7 @@ async def _both(
 
 
 async def test_a_pause_goes_on_in_another_run(valkey_url: str, prefix: str) -> None:
-    """3.8: the run that asks leaves a pause behind, the one that answers carries it out."""
+    """The run that asks leaves a pause behind, the one that answers carries it out."""
     paid: list[str] = []
 
     @tool(sensitive=True)
@@ -422,7 +422,7 @@ async def test_a_pause_that_nobody_carried_out_waits_on(valkey_url: str, prefix:
 
 
 async def test_a_tool_that_is_gone(valkey_url: str, prefix: str) -> None:
-    """5.7: approved while it was there and gone when it is to run: the question is open again."""
+    """Approved while it was there and gone when it is to run: the question is open again."""
 
     @tool(sensitive=True)
     def pay() -> str:

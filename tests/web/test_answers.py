@@ -82,7 +82,7 @@ def test_an_answer_is_kept_by_nobody() -> None:
     ],
 )
 def test_a_thread_is_named_by_one_segment(segment: str, key: ThreadKey) -> None:
-    """1.4: the key is encoded as a whole once more; whatever is in it, it is one segment."""
+    """The key is encoded as a whole once more; whatever is in it, it is one segment."""
     assert thread_of(asking(thread=segment)) == key
 
 
@@ -142,7 +142,7 @@ async def test_a_body_is_read_to_its_end() -> None:
     ],
 )
 async def test_no_more_than_the_limit_is_held(headers: Any, parts: Any) -> None:
-    """7.10: what is stated or sent beyond it is refused, and the limit is named."""
+    """What is stated or sent beyond it is refused, and the limit is named."""
     with pytest.raises(RequestRefused) as error:
         await read_body(receiving(*parts), headers, 10)
 

@@ -38,7 +38,7 @@ def test_no_route_is_left_out() -> None:
 
 
 async def test_every_error_has_the_one_shape(valkey_url: str, prefix: str) -> None:
-    """10.1: on every route, by every method, whatever is wrong."""
+    """On every route, by every method, whatever is wrong."""
     async with served(agent_of("x"), valkey_url, prefix) as server:
         errors: dict[str, Any] = {}
         for path in [
@@ -94,7 +94,7 @@ async def test_every_error_has_the_one_shape(valkey_url: str, prefix: str) -> No
 async def test_what_is_wrong_is_said(
     valkey_url: str, prefix: str, method: str, path: str, status: int, code: str
 ) -> None:
-    """10.2: each refusal has its status and its code."""
+    """Each refusal has its status and its code."""
     async with served(agent_of("x"), valkey_url, prefix) as server:
         answer = await server.http.request(method, path)
 
@@ -105,7 +105,7 @@ async def test_what_is_wrong_is_said(
 
 @pytest.mark.parametrize("thread", ["a b", "a/b", "{x}", "会话", "%2F", "a?b#c", "..", "a\\b"])
 async def test_whatever_a_thread_is_called(valkey_url: str, prefix: str, thread: str) -> None:
-    """1.4: its key is one segment on every route, and its runs are its own."""
+    """Its key is one segment on every route, and its runs are its own."""
     async with served(agent_of("hi"), valkey_url, prefix) as server:
         events = await server.run(thread, "r", "hello")
         (head,) = (await server.get("/console/api/threads"))["threads"]
@@ -121,7 +121,7 @@ async def test_whatever_a_thread_is_called(valkey_url: str, prefix: str, thread:
 
 
 async def test_capabilities_and_the_named_agent(valkey_url: str, prefix: str) -> None:
-    """7.9: the agent is served under its own name too."""
+    """The agent is served under its own name too."""
     async with served(agent_of("x", "y"), valkey_url, prefix) as server:
         card = await server.get("/agui/capabilities")
         assert await server.get("/agui/a/capabilities") == card
@@ -156,7 +156,7 @@ async def test_a_socket_without_a_route_is_refused(valkey_url: str, prefix: str)
 
 
 async def test_a_run_is_aborted_by_request(valkey_url: str, prefix: str) -> None:
-    """7.6: for HTTP-only clients, by run or by thread; a second time there is nothing to stop."""
+    """For HTTP-only clients, by run or by thread; a second time there is nothing to stop."""
     async with served(agent_of(held(), held()), valkey_url, prefix) as server:
         await begun(server.worker, "r1")
         by_run = await server.http.post("/agui/abort", json={"runId": "r1"})
@@ -173,7 +173,7 @@ async def test_a_run_is_aborted_by_request(valkey_url: str, prefix: str) -> None
 
 
 async def test_a_body_above_the_limit(valkey_url: str, prefix: str) -> None:
-    """7.10: 413 on every route that takes one, naming the limit; the server goes on."""
+    """413 on every route that takes one, naming the limit; the server goes on."""
     limits = WebLimits(InputLimits(input_bytes=10_000))
     async with served(agent_of("hi"), valkey_url, prefix, limits=limits) as server:
         for path in ("/agui", "/agui/abort", "/console/api/threads/t/cancel"):
@@ -197,7 +197,7 @@ async def test_the_console_is_served(valkey_url: str, prefix: str) -> None:
 
 
 async def test_the_console_socket_is_there(valkey_url: str, prefix: str) -> None:
-    """9.4: one object per frame."""
+    """One object per frame."""
     async with served(agent_of("x"), valkey_url, prefix) as server:
         async with server.socket("/console/ws") as socket:
             await socket.send("{}")

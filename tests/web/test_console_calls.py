@@ -43,7 +43,7 @@ async def long_talk(server: Served) -> None:
 
 
 async def test_calls_by_number(valkey_url: str, prefix: str) -> None:
-    """9.2: heads, and the seq they were read at; one call with its attempts, the latest one."""
+    """Heads, and the seq they were read at; one call with its attempts, the latest one."""
     script = (Said("", [tool_call("c", "add", {"a": 1, "b": 2})]), Said("3"))
     async with served(agent_of(*script, tools=[add]), valkey_url, prefix) as server:
         await server.run("t", "r1", "Add")
@@ -75,7 +75,7 @@ async def test_a_call_in_flight_is_running(valkey_url: str, prefix: str) -> None
 
 
 async def test_what_was_sent(valkey_url: str, prefix: str, provider: ScriptedProvider) -> None:
-    """9.1: messages by sent position, and the body with its hash compared."""
+    """Messages by sent position, and the body with its hash compared."""
     provider.add(Reply(text="hello"))
     model = OpenAIModel("m", base_url=provider.base_url, api_key="k")
     agent = Agent(name="a", model=model, instructions="Be kind.")
@@ -106,7 +106,7 @@ async def test_what_is_gone_is_named(valkey_url: str, prefix: str) -> None:
 
 
 async def test_compactions_of_a_thread(valkey_url: str, prefix: str) -> None:
-    """9.3: decisions with their numbers, the summary's text, the one before, and the card."""
+    """Decisions with their numbers, the summary's text, the one before, and the card."""
     rules = AgentRules("a", timeline="full")
     async with served(compacting(), valkey_url, prefix, agent_rules=rules) as server:
         await long_talk(server)

@@ -45,7 +45,7 @@ async def seqs(server: Served, query: str) -> list[int]:
 
 
 async def test_entries_are_heads_unless_asked_for(valkey_url: str, prefix: str) -> None:
-    """9.1: bodies on demand; floor and head beside them."""
+    """Bodies on demand; floor and head beside them."""
     async with served(scripted(), valkey_url, prefix) as server:
         head = await told(server)
         heads = await server.get(f"{THREAD}/entries")
@@ -91,7 +91,7 @@ async def test_entries_after_before_and_around(valkey_url: str, prefix: str) -> 
 async def test_entries_are_filtered(
     valkey_url: str, prefix: str, query: str, types: set[str]
 ) -> None:
-    """9.1: by kind, type, family, run, audience, time and text."""
+    """By kind, type, family, run, audience, time and text."""
     async with served(scripted(), valkey_url, prefix) as server:
         await told(server)
         found = await server.get(f"{THREAD}/entries?{query}")
@@ -144,7 +144,7 @@ async def test_one_entry(valkey_url: str, prefix: str) -> None:
 
 
 async def test_folded_rows(valkey_url: str, prefix: str) -> None:
-    """9.1: by number from 1, the last ones, or those around a seq; every seq is in one row."""
+    """By number from 1, the last ones, or those around a seq; every seq is in one row."""
     async with served(scripted(), valkey_url, prefix) as server:
         head = await told(server)
         every = await server.get(f"{THREAD}/rows")

@@ -77,7 +77,7 @@ async def test_questions_are_listed(asking: Served) -> None:
 
 
 async def test_one_by_one_over_http(asking: Served) -> None:
-    """7.6: the answer names what is open; the last one starts the run that was asked for."""
+    """The answer names what is open; the last one starts the run that was asked for."""
     first = await asking.http.post("/agui/answer", json=frame("c1"))
     body = {"status": "cancelled", "payload": {"reason": "no"}, "runId": "r9"}
     second = await asking.http.post(f"{API}/threads/t/questions/c2", json=body)
@@ -99,7 +99,7 @@ async def test_one_by_one_over_http(asking: Served) -> None:
 
 
 async def test_answers_by_frame(asking: Served) -> None:
-    """7.6, hitl-03: answered, the same again, and another one, each as a notice."""
+    """hitl-03: answered, the same again, and another one, each as a notice."""
     async with asking.socket() as socket:
         told = []
         for each in (frame("c1"), frame("c1"), frame("c1", "cancelled", payload=None)):
@@ -148,7 +148,7 @@ async def test_an_answer_on_a_socket_that_watches_nothing(asking: Served, path: 
 async def test_answers_that_do_not_fit(
     asking: Served, body: dict[str, Any], status: int, code: str
 ) -> None:
-    """5.7, 10.2: each is refused with its code, and the question stays open."""
+    """Each is refused with its code, and the question stays open."""
     answer = await asking.http.post("/agui/answer", json=body)
 
     assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
@@ -215,7 +215,7 @@ async def test_nothing_asked_is_said_so(valkey_url: str, prefix: str) -> None:
 
 
 async def test_joining_shows_what_is_still_open(asking: Served) -> None:
-    """4.3, hitl-01: the prelude ends with the questions nobody answered yet."""
+    """hitl-01: the prelude ends with the questions nobody answered yet."""
     await asking.http.post("/agui/answer", json=frame("c1"))
     async with asking.socket("/agui?threadId=t&protocolVersion=1.0") as socket:
         found = [await hear(socket)]

@@ -56,7 +56,7 @@ async def head_of(server: Served) -> int:
 
 
 async def test_entries_of_all_kinds_and_then_live(valkey_url: str, prefix: str) -> None:
-    """9.4: after a seq, then as they come; each once and rising, small bodies with them."""
+    """After a seq, then as they come; each once and rising, small bodies with them."""
     async with served(agent_of("one", "two"), valkey_url, prefix) as server:
         await server.run("t", "r1", "hi")
         first = await head_of(server)
@@ -92,7 +92,7 @@ async def test_without_a_seq_from_the_head(valkey_url: str, prefix: str) -> None
 
 @pytest.mark.parametrize("after", [9999, 1])
 async def test_what_cannot_be_continued(valkey_url: str, prefix: str, after: int) -> None:
-    """9.4: the notice, then everything after the floor."""
+    """The notice, then everything after the floor."""
     async with served(agent_of("one"), valkey_url, prefix) as server:
         await server.run("t", "r1", "hi")
         head = await head_of(server)
@@ -107,7 +107,7 @@ async def test_what_cannot_be_continued(valkey_url: str, prefix: str, after: int
 
 
 async def test_a_thread_that_is_deleted_and_made_again(valkey_url: str, prefix: str) -> None:
-    """9.4: the notice that nothing of it is left, then the new one from its first entry."""
+    """The notice that nothing of it is left, then the new one from its first entry."""
     async with served(agent_of("one", "two"), valkey_url, prefix) as server:
         await server.run("t", "r1", "hi", "there")
         async with console(server) as tab:
@@ -145,7 +145,7 @@ async def test_batches_are_bounded(
 async def test_changed_heads_of_threads(
     valkey_url: str, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """9.4: that it begins, then only those that changed; what is gone is said once."""
+    """That it begins, then only those that changed; what is gone is said once."""
     monkeypatch.setattr(module, "HEADS_S", 0.05)
     async with served(agent_of("one", "two"), valkey_url, prefix) as server:
         await server.run("t1", "r1", "hi")
@@ -188,7 +188,7 @@ def _heads(frames: list[Any], thread: str) -> list[Any]:
 async def test_a_bad_frame_is_refused_and_the_socket_stays_open(
     valkey_url: str, prefix: str, frame: Any, path: str
 ) -> None:
-    """9.4: the problem is named by its path."""
+    """The problem is named by its path."""
     async with served(agent_of("x"), valkey_url, prefix) as server, console(server) as tab:
         await tab.ask(**frame)
         error = (await tab.read())["error"]
@@ -260,7 +260,7 @@ async def test_a_tab_that_leaves_is_no_fault(
 
 
 async def test_a_store_that_is_away_closes_the_socket(valkey_url: str, prefix: str) -> None:
-    """7.7: 1013, so the console comes again with its last seq."""
+    """1013, so the console comes again with its last seq."""
     async with cutting_proxy(valkey_url) as proxy:
         async with served(agent_of("x"), proxy.url, prefix) as server, console(server) as tab:
             proxy.cuts = 1_000_000

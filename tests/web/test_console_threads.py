@@ -41,7 +41,7 @@ def scripted() -> Any:
 
 
 async def test_the_head_of_a_thread(valkey_url: str, prefix: str) -> None:
-    """9.1: everything the list shows, and nothing that is unknown."""
+    """Everything the list shows, and nothing that is unknown."""
     script = (Said("", [tool_call("c", "add", {"a": 1, "b": 2})]), Said("3", usage=Usage(10, 2)))
     async with served(agent_of(*script, tools=[add]), valkey_url, prefix) as server:
         await server.run("t 1", "r1", "Add 1 and 2")
@@ -110,7 +110,7 @@ async def test_the_list_is_newest_first_and_paged(valkey_url: str, prefix: str) 
 async def test_the_list_is_filtered_and_sorted(
     valkey_url: str, prefix: str, query: str, found: list[str]
 ) -> None:
-    """9.1: by text, status, what it has, agent, owner and time, in any order."""
+    """By text, status, what it has, agent, owner and time, in any order."""
     async with served(scripted(), valkey_url, prefix) as server:
         await three(server)
 
@@ -178,7 +178,7 @@ async def test_the_runs_of_a_thread(valkey_url: str, prefix: str) -> None:
 
 
 async def test_the_messages_of_a_thread(valkey_url: str, prefix: str) -> None:
-    """9.1: by position, by id, by text; superseded ones included and marked."""
+    """By position, by id, by text; superseded ones included and marked."""
     script = (Said("", [tool_call("c", "add", {"a": 1, "b": 2})]), Said("Three 三"), "again")
     async with served(agent_of(*script, tools=[add]), valkey_url, prefix) as server:
         await server.run("t", "r1", "Add")
@@ -226,7 +226,7 @@ async def test_a_run_is_stopped_by_an_operator(valkey_url: str, prefix: str) -> 
 
 
 async def test_threads_of_other_owners_are_named_by_owner(valkey_url: str, prefix: str) -> None:
-    """1.4: operators see all of them, under keys that tell them apart."""
+    """Operators see all of them, under keys that tell them apart."""
     async with served(agent_of("x"), valkey_url, prefix) as server:
         ann = ThreadKey("ann", "t")
         await server.worker.log.append(ann, [], fence=0, state=b"{}")

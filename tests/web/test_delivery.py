@@ -127,7 +127,7 @@ def result(chars: int) -> NewEntry:
 
 
 async def test_what_can_be_shortened_is(valkey_url: str, prefix: str) -> None:
-    """7.8: a frame above the reader's limit in bytes is fitted, and the next one follows."""
+    """A frame above the reader's limit in bytes is fitted, and the next one follows."""
     async with working(agent_of("a"), valkey_url, prefix) as worker:
         await worker.log.append(key(), [result(200_000), result(5)], fence=0)
         reader = Reader()

@@ -29,7 +29,7 @@ async def fill(server: Served) -> None:
 async def test_a_reader_that_stalls_is_dropped(
     valkey_url: str, prefix: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """7.8: an export waits for nobody longer than send_timeout_s, and the connection is freed."""
+    """An export waits for nobody longer than send_timeout_s, and the connection is freed."""
     limits = WebLimits(send_timeout_s=0.3)
     async with served(agent_of("one"), valkey_url, prefix, limits=limits) as server:
         await fill(server)

@@ -81,7 +81,7 @@ async def test_a_new_run_is_delivered_raw(valkey_url: str, prefix: str) -> None:
 
 
 async def test_a_sender_that_is_behind_gets_the_opening_pair(valkey_url: str, prefix: str) -> None:
-    """4.2: two snapshots directly after RUN_STARTED, without cursors, for this reader alone."""
+    """Two snapshots directly after RUN_STARTED, without cursors, for this reader alone."""
     async with working(agent_of("one", "two"), valkey_url, prefix) as worker:
         await run(worker, "t", "r1", "hi")
         new = {"id": "u9", "role": "user", "content": "new"}
@@ -99,7 +99,7 @@ async def test_a_sender_that_is_behind_gets_the_opening_pair(valkey_url: str, pr
 
 
 async def test_attaching_to_a_run(valkey_url: str, prefix: str) -> None:
-    """5.3: live it is prelude and tail, ended it is closed by its own event."""
+    """Live it is prelude and tail, ended it is closed by its own event."""
     async with working(agent_of(held()), valkey_url, prefix) as worker:
         await begun(worker)
         accepted = await worker.registry.submit(LOCAL_OWNER, asked("t", "r1", "hi"))
@@ -141,7 +141,7 @@ async def test_a_run_is_resumed_from_every_place(valkey_url: str, prefix: str, a
 async def test_a_run_that_cannot_be_resumed(
     valkey_url: str, prefix: str, offset: Cursor, floor: int, reason: str
 ) -> None:
-    """7.5: the notice, then the run's prelude."""
+    """The notice, then the run's prelude."""
     async with working(agent_of("a"), valkey_url, prefix) as worker:
         await run(worker, "t", "r", "hi")
         await worker.clients.write.hset(worker.keys.meta(key()), "floor", floor)
@@ -204,7 +204,7 @@ async def test_a_watch_from_the_start_is_the_whole_log(valkey_url: str, prefix: 
 
 
 async def test_a_thread_that_is_made_later_is_followed(valkey_url: str, prefix: str) -> None:
-    """7.5: an unknown thread has the empty prelude; its runs follow, with cursors of its log."""
+    """An unknown thread has the empty prelude; its runs follow, with cursors of its log."""
     async with working(agent_of("one"), valkey_url, prefix) as worker:
         reader = Reader(worker)
         task = asyncio.ensure_future(reader.feeds.watch(key(), None))
@@ -221,7 +221,7 @@ async def test_a_thread_that_is_made_later_is_followed(valkey_url: str, prefix: 
 async def test_a_frame_that_does_not_fit_is_answered_with_a_resync(
     valkey_url: str, prefix: str
 ) -> None:
-    """7.8: durable feeds go on with a prelude; a peer that cannot is told by NeedsResync."""
+    """Durable feeds go on with a prelude; a peer that cannot is told by NeedsResync."""
     async with working(agent_of("x" * 65_536, "next"), valkey_url, prefix) as worker:
         await run(worker, "t", "r1", "hi")
         reader = Reader(worker, max_frame=65_536)

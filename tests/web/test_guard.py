@@ -43,7 +43,7 @@ async def fine(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def test_a_refusal_has_the_one_shape() -> None:
-    """10.1: code, message, details with the request's id; when to come back."""
+    """Code, message, details with the request's id; when to come back."""
     refusal = RequestRefused("draining", "Restarting.", {"part": "worker"})
     async with client(raising(refusal)) as http:
         answer = await http.get("/")
@@ -69,7 +69,7 @@ async def test_a_refusal_has_the_one_shape() -> None:
 async def test_what_went_wrong_inside_stays_inside(
     error: Exception, status: int, code: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """10.1: no stack trace, path, key or provider body leaves; the server's log has them."""
+    """No stack trace, path, key or provider body leaves; the server's log has them."""
     async with client(raising(error)) as http:
         answer = await http.get("/")
 
@@ -90,7 +90,7 @@ async def test_a_failure_after_the_start_is_logged(caplog: pytest.LogCaptureFixt
 
 
 async def test_hosts_and_origins_are_checked_first() -> None:
-    """7.1: a wrong host always, a wrong origin on what changes something."""
+    """A wrong host always, a wrong origin on what changes something."""
     async with client(fine) as http:
         host = await http.get("/", headers={"host": "evil.example"})
         origin = await http.post("/", headers={"origin": "https://evil.example"})
@@ -105,7 +105,7 @@ async def test_hosts_and_origins_are_checked_first() -> None:
 
 
 async def test_preflights_of_allowed_origins() -> None:
-    """7.1: 204, the methods, the requested headers echoed, ten minutes."""
+    """204, the methods, the requested headers echoed, ten minutes."""
     asked = {"origin": FOREIGN, "access-control-request-headers": "content-type, x-a"}
     async with client(raising(AssertionError())) as http:
         answer = await http.options("/agui", headers=asked)
@@ -134,7 +134,7 @@ async def test_answers_to_allowed_origins_name_them() -> None:
 
 
 async def test_a_socket_of_a_wrong_page_is_not_upgraded(valkey_url: str, prefix: str) -> None:
-    """7.1: 403 before the upgrade, for a wrong origin and for a wrong host."""
+    """403 before the upgrade, for a wrong origin and for a wrong host."""
     async with served(agent_of("hi"), valkey_url, prefix) as server:
         for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}):
             with pytest.raises(websockets.InvalidStatus) as refused:

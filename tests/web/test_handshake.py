@@ -39,7 +39,7 @@ async def test_an_address_is_refused_though_the_store_is_away(valkey_url: str, p
 
 
 async def test_subprotocols_are_answered(valkey_url: str, prefix: str) -> None:
-    """7.3: a browser drops a socket whose offer is not answered."""
+    """A browser drops a socket whose offer is not answered."""
     async with served(agent_of("x"), valkey_url, prefix) as server:
         offers: list[Any] = ["other", "backscroll.durable.v1"]
         async with server.socket("/agui?threadId=t", subprotocols=offers) as socket:

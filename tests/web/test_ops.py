@@ -61,7 +61,7 @@ async def test_a_redis_that_does_not_answer(
 
 
 async def test_the_state_of_the_system(valkey_url: str, prefix: str) -> None:
-    """9.1: all workers, Redis, threads by status, the build of the console."""
+    """All workers, Redis, threads by status, the build of the console."""
     async with (
         served(agent_of(held(), "x"), valkey_url, prefix) as server,
         working(agent_of("x"), valkey_url, prefix) as other,

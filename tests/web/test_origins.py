@@ -71,7 +71,7 @@ def test_origins_that_may_call(origin: str | None, host: str) -> None:
     ],
 )
 def test_origins_that_may_not(origin: str) -> None:
-    """7.1: other ports and schemes are other origins, `null` is nobody."""
+    """Other ports and schemes are other origins, `null` is nobody."""
     assert not RULES.origin_allowed(origin, "localhost:8000")
 
 

@@ -24,7 +24,7 @@ def add(a: int) -> int:
 
 
 async def test_what_is_told_about_the_agent(valkey_url: str, prefix: str) -> None:
-    """7.9: from its configuration, never from a guess."""
+    """From its configuration, never from a guess."""
     rules = RunRules(RunTimes(run_s=42))
     agent_rules = AgentRules("a", show_reasoning=False)
     limits = WebLimits(InputLimits(input_bytes=4096))
@@ -42,7 +42,7 @@ async def test_what_is_told_about_the_agent(valkey_url: str, prefix: str) -> Non
 
 
 async def test_threads_belong_to_the_one_owner(valkey_url: str, prefix: str) -> None:
-    """1.4: in single-user mode everything is `local`."""
+    """In single-user mode everything is `local`."""
     async with working(agent_of("x"), valkey_url, prefix) as worker:
         services = Services(worker, WebLimits())
 
@@ -50,7 +50,7 @@ async def test_threads_belong_to_the_one_owner(valkey_url: str, prefix: str) -> 
 
 
 async def test_only_one_agent_is_served(valkey_url: str, prefix: str) -> None:
-    """7.1: an unknown agent is not found; the default has no name in the path."""
+    """An unknown agent is not found; the default has no name in the path."""
     async with working(agent_of("x"), valkey_url, prefix) as worker:
         services = Services(worker, WebLimits())
         services.check_agent({"path_params": {}})

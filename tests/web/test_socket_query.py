@@ -55,7 +55,7 @@ def test_everything_asked() -> None:
     ],
 )
 def test_the_dialect(query: dict[str, str], offered: tuple[str, ...], dialect: str) -> None:
-    """7.3: the word decides, then offset or runId, then the subprotocol."""
+    """The word decides, then offset or runId, then the subprotocol."""
     assert read_query(query, offered).dialect == dialect
 
 
@@ -93,5 +93,5 @@ def test_what_is_wrong_is_named(query: dict[str, str]) -> None:
     ],
 )
 def test_the_subprotocol_that_is_answered(offered: tuple[str, ...], answered: str | None) -> None:
-    """7.3: ours, else the first that is no credential: a browser drops a socket otherwise."""
+    """Ours, else the first that is no credential: a browser drops a socket otherwise."""
     assert answer_subprotocol(offered) == answered

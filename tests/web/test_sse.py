@@ -46,7 +46,7 @@ async def stalled(server: Served, body: dict[str, Any]) -> tuple[Any, Any]:
 
 
 async def test_a_run_is_streamed_to_its_end(valkey_url: str, prefix: str) -> None:
-    """7.2: headers, one data line per event, a cursor before each logged one, then the end."""
+    """Headers, one data line per event, a cursor before each logged one, then the end."""
     async with served(agent_of("hello you"), valkey_url, prefix) as server:
         answer = await server.http.post("/agui", json=request("t", "r", "hi"))
         head = await server.worker.log.head(key())
@@ -64,7 +64,7 @@ async def test_a_run_is_streamed_to_its_end(valkey_url: str, prefix: str) -> Non
 
 
 async def test_failures_are_events_once_the_answer_has_begun(valkey_url: str, prefix: str) -> None:
-    """7.2: 200 and RUN_ERROR."""
+    """200 and RUN_ERROR."""
     async with served(agent_of(ModelError("auth", "no")), valkey_url, prefix) as server:
         answer = await server.http.post("/agui", json=request("t", "r", "hi"))
 
@@ -72,7 +72,7 @@ async def test_failures_are_events_once_the_answer_has_begun(valkey_url: str, pr
 
 
 async def test_a_refusal_is_a_json_error_with_a_note(valkey_url: str, prefix: str) -> None:
-    """7.2: nothing is streamed; operators of a known thread are told."""
+    """Nothing is streamed; operators of a known thread are told."""
     async with served(agent_of("x"), valkey_url, prefix) as server:
         await server.run("t", "r1", "hi")
         bad = request("t", "r2", {"role": "user", "content": "x"})  # type: ignore[arg-type]
@@ -87,7 +87,7 @@ async def test_a_refusal_is_a_json_error_with_a_note(valkey_url: str, prefix: st
 
 
 async def test_the_same_run_again(valkey_url: str, prefix: str) -> None:
-    """5.3: its prelude and its own end; with a cursor what comes after it."""
+    """Its prelude and its own end; with a cursor what comes after it."""
     async with served(agent_of("a b c"), valkey_url, prefix) as server:
         body = request("t", "r", "hi")
         first = await server.http.post("/agui", json=body)
@@ -105,7 +105,7 @@ async def test_the_same_run_again(valkey_url: str, prefix: str) -> None:
 
 
 async def test_a_cursor_that_cannot_be_continued(valkey_url: str, prefix: str) -> None:
-    """7.2: the prelude is announced by a comment."""
+    """The prelude is announced by a comment."""
     async with served(agent_of("x"), valkey_url, prefix) as server:
         await server.run("t", "r", "hi")
         head = await server.worker.log.head(key())
@@ -118,7 +118,7 @@ async def test_a_cursor_that_cannot_be_continued(valkey_url: str, prefix: str) -
 
 
 async def test_a_run_is_read_by_get(valkey_url: str, prefix: str) -> None:
-    """7.1: prelude and tail of a run without a cursor, the entries after it with one."""
+    """Prelude and tail of a run without a cursor, the entries after it with one."""
     async with served(agent_of("a b c"), valkey_url, prefix) as server:
         first = await server.run("t", "r", "hi")
         joined = await server.http.get("/agui?runId=r&protocolVersion=1.0")
@@ -129,7 +129,7 @@ async def test_a_run_is_read_by_get(valkey_url: str, prefix: str) -> None:
 
 
 async def test_a_thread_is_watched_run_after_run(valkey_url: str, prefix: str) -> None:
-    """7.2: the prelude, then live; the answer does not end by itself."""
+    """The prelude, then live; the answer does not end by itself."""
     async with served(agent_of("one", "two"), valkey_url, prefix) as server:
         await server.run("t", "r1", "hi")
         async with server.http.stream("GET", "/agui?threadId=t&protocolVersion=1.0") as answer:
@@ -149,7 +149,7 @@ async def test_a_thread_is_watched_run_after_run(valkey_url: str, prefix: str) -
 
 
 async def test_silence_is_kept_alive(valkey_url: str, prefix: str) -> None:
-    """7.2: a comment every keepalive_s of silence, and no more while something is said."""
+    """A comment every keepalive_s of silence, and no more while something is said."""
     limits = WebLimits(keepalive_s=0.05)
     async with served(agent_of(held()), valkey_url, prefix, limits=limits) as server:
         body = request("t", "r", "hi")
@@ -164,7 +164,7 @@ async def test_silence_is_kept_alive(valkey_url: str, prefix: str) -> None:
 async def test_who_leaves_ends_nothing(
     valkey_url: str, prefix: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """7.2: the feed ends, the run goes on."""
+    """The feed ends, the run goes on."""
     async with served(agent_of(held()), valkey_url, prefix) as server:
         body = request("t", "r", "hi")
         async with server.http.stream("POST", "/agui", json=body) as answer:
@@ -179,7 +179,7 @@ async def test_who_leaves_ends_nothing(
 async def test_a_reader_that_stops_is_dropped(
     valkey_url: str, prefix: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """7.8: it costs one event, and its connection is freed at once; the run goes on."""
+    """It costs one event, and its connection is freed at once; the run goes on."""
     caplog.set_level(logging.WARNING)
     limits = WebLimits(send_timeout_s=0.5)
     large = Said(" ".join(["x" * 60_000] * 150))
@@ -194,7 +194,7 @@ async def test_a_reader_that_stops_is_dropped(
 
 
 async def test_an_event_that_does_not_fit_ends_the_answer(valkey_url: str, prefix: str) -> None:
-    """7.8: a frame that only a resync could replace ends an answer with the comment."""
+    """A frame that only a resync could replace ends an answer with the comment."""
     async with served(agent_of("x" * 65_536), valkey_url, prefix) as server:
         whole = await server.run("t", "r", "hi")
         small = "/agui?runId=r&offset=-1&max_frame=65536&protocolVersion=1.0"
@@ -251,7 +251,7 @@ async def test_a_write_that_is_reset(valkey_url: str, prefix: str) -> None:
 
 
 async def test_a_live_run_is_attached_to(valkey_url: str, prefix: str) -> None:
-    """5.3: the same request while its run is live is answered with prelude and tail."""
+    """The same request while its run is live is answered with prelude and tail."""
     async with served(agent_of(held()), valkey_url, prefix) as server:
         await begun(server.worker, "r")
         body = request("t", "r", "hi")

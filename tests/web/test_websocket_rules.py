@@ -49,7 +49,7 @@ async def opened(url: str, prefix: str, path: str, *script: Any, **options: Any)
 
 
 async def test_an_idle_socket_is_closed(valkey_url: str, prefix: str) -> None:
-    """7.7: 1000 `idle` without feed and frame; a watch is no idleness."""
+    """1000 `idle` without feed and frame; a watch is no idleness."""
     limits = WebLimits(idle_s=0.1)
     async with served(agent_of("x"), valkey_url, prefix, limits=limits) as server:
         async with server.socket("/agui") as socket, server.socket(WATCH) as watch:
@@ -61,14 +61,14 @@ async def test_an_idle_socket_is_closed(valkey_url: str, prefix: str) -> None:
 
 
 async def test_durable_sockets_are_pinged(valkey_url: str, prefix: str) -> None:
-    """7.5: every keepalive_s, and only in this dialect."""
+    """Every keepalive_s, and only in this dialect."""
     limits = WebLimits(keepalive_s=0.05)
     async with opened(valkey_url, prefix, DURABLE, limits=limits) as (_, socket):
         assert [await read(socket) for _ in range(2)] == [{"type": "ping"}] * 2
 
 
 async def test_bad_frames_close_in_the_end(valkey_url: str, prefix: str) -> None:
-    """7.7: 1008 `rate_limited` after fifty in a minute."""
+    """1008 `rate_limited` after fifty in a minute."""
     async with opened(valkey_url, prefix, "/agui") as (_, socket):
         for _ in range(50):
             await socket.send("bad")
@@ -77,7 +77,7 @@ async def test_bad_frames_close_in_the_end(valkey_url: str, prefix: str) -> None
 
 
 async def test_a_control_frame_is_refused_by_a_notice(valkey_url: str, prefix: str) -> None:
-    """7.6: also on a socket that watches nothing, where an event would hit the next stream."""
+    """Also on a socket that watches nothing, where an event would hit the next stream."""
     async with opened(valkey_url, prefix, "/agui", "hi") as (_, socket):
         await say(socket, type="abort", runId="nope")
         unknown = await read(socket)
@@ -98,7 +98,7 @@ async def test_a_control_frame_is_refused_by_a_notice(valkey_url: str, prefix: s
 
 
 async def test_a_bare_watch_is_one_stream(valkey_url: str, prefix: str) -> None:
-    """7.5: requests for its thread run on it, for another one they are refused."""
+    """Requests for its thread run on it, for another one they are refused."""
     async with opened(valkey_url, prefix, WATCH, "hi") as (_, socket):
         await read_run(socket)
         await say(socket, **request("other", "r1", "x"))
@@ -114,7 +114,7 @@ async def test_a_bare_watch_is_one_stream(valkey_url: str, prefix: str) -> None:
 async def test_a_refusal_on_a_watched_thread_is_a_notice_and_a_note(
     valkey_url: str, prefix: str
 ) -> None:
-    """7.3: it names the request, and the run that is in the way; operators are told."""
+    """It names the request, and the run that is in the way; operators are told."""
     async with opened(valkey_url, prefix, WATCH, held()) as (server, socket):
         await read_run(socket)
         await begun(server.worker, "r1")
@@ -138,7 +138,7 @@ async def test_a_refusal_on_a_watched_thread_is_a_notice_and_a_note(
 
 
 async def test_feeds_of_a_socket_are_bounded(valkey_url: str, prefix: str) -> None:
-    """7.4, 7.5: one more is refused, of runs as of watches."""
+    """One more is refused, of runs as of watches."""
     limits = WebLimits(feeds_per_socket=1, bare_feeds=1)
     async with opened(valkey_url, prefix, "/agui", held(), limits=limits) as (server, socket):
         await say(socket, **request("t1", "r1", "x"))
@@ -166,7 +166,7 @@ async def until_ended_by_stop(server: Any, run: str) -> None:
 
 
 async def test_a_run_that_is_delivered_already(valkey_url: str, prefix: str) -> None:
-    """5.3: the same request again on the same connection changes nothing."""
+    """The same request again on the same connection changes nothing."""
     async with opened(valkey_url, prefix, "/agui", held()) as (server, socket):
         body = request("t", "r1", "hi")
         await say(socket, **body)
@@ -182,7 +182,7 @@ async def test_a_run_that_is_delivered_already(valkey_url: str, prefix: str) -> 
 
 
 async def test_a_replay_takes_no_frames(valkey_url: str, prefix: str) -> None:
-    """7.5: a socket with runId and offset is read only."""
+    """A socket with runId and offset is read only."""
     async with served(agent_of(held()), valkey_url, prefix) as server:
         await begun(server.worker, "r1")
         async with server.socket("/agui?runId=r1&offset=-1") as socket:
@@ -194,7 +194,7 @@ async def test_a_replay_takes_no_frames(valkey_url: str, prefix: str) -> None:
 
 
 async def test_threads_are_watched_by_frame(valkey_url: str, prefix: str) -> None:
-    """7.6: several on one durable socket, from a cursor or from the prelude."""
+    """Several on one durable socket, from a cursor or from the prelude."""
     async with served(agent_of("one", "two"), valkey_url, prefix) as server:
         await server.run("t1", "r1", "x")
         await server.run("t2", "r2", "x")
@@ -211,7 +211,7 @@ async def test_threads_are_watched_by_frame(valkey_url: str, prefix: str) -> Non
 
 
 async def test_a_bare_feed_that_cannot_go_on_is_closed(valkey_url: str, prefix: str) -> None:
-    """7.4: 1013 `resync`, so that the client joins anew."""
+    """1013 `resync`, so that the client joins anew."""
     async with served(agent_of("x" * 65_536), valkey_url, prefix) as server:
         await server.run("t", "r", "hi")
         async with server.socket(f"{WATCH}&dialect=bare&offset=-1&max_frame=65536") as socket:
@@ -222,7 +222,7 @@ async def test_a_bare_feed_that_cannot_go_on_is_closed(valkey_url: str, prefix: 
 async def test_a_store_that_is_away_closes_with_1013(
     valkey_url: str, prefix: str, frame: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """7.7: in a feed, in a control frame, in a refusal; without a stack trace."""
+    """In a feed, in a control frame, in a refusal; without a stack trace."""
     async with cutting_proxy(valkey_url) as proxy:
         async with served(agent_of("x"), proxy.url, prefix) as server:
             async with server.socket(DURABLE) as socket:
@@ -249,7 +249,7 @@ async def test_a_fault_of_ours_closes_with_1011(
 
 
 async def test_a_deleted_thread_ends_its_watches(valkey_url: str, prefix: str) -> None:
-    """7.5: 1000 `deleted` for the watch of the address, `unwatched` for one by frame."""
+    """1000 `deleted` for the watch of the address, `unwatched` for one by frame."""
     async with opened(valkey_url, prefix, WATCH, "one", "two") as (server, by_address):
         await server.run("t", "r1", "hi")
         async with server.socket(DURABLE) as by_frame:

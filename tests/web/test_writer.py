@@ -47,7 +47,7 @@ class Peer:
 
 
 async def test_frames_that_belong_together_stay_together() -> None:
-    """7.5: a prelude is contiguous, whoever else writes meanwhile."""
+    """A prelude is contiguous, whoever else writes meanwhile."""
     peer = Peer()
     writer = peer.writer()
 
@@ -61,7 +61,7 @@ async def test_frames_that_belong_together_stay_together() -> None:
 
 
 async def test_the_close_code_is_sent_once_and_is_last() -> None:
-    """7.7: nothing is written after it."""
+    """Nothing is written after it."""
     peer = Peer()
     writer = peer.writer()
 
@@ -76,7 +76,7 @@ async def test_the_close_code_is_sent_once_and_is_last() -> None:
 async def test_a_peer_that_does_not_read_is_dropped_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """7.8: it costs one frame, and is aborted, since a close would wait behind what is unread."""
+    """It costs one frame, and is aborted, since a close would wait behind what is unread."""
     peer = Peer(reads=False)
     writer = peer.writer()
 
