@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from console_pages import api, drawn, held_socket, listing, open_thread, rows, talk, texts
+from console_pages import (
+    HeldAnswer,
+    api,
+    held_socket,
+    listing,
+    open_thread,
+    rows,
+    talk,
+    texts,
+)
 from console_story import Story, served, tell
 from playwright.sync_api import Browser, BrowserContext, Page, Route, ViewportSize, expect
 from scripted_provider import Reply
@@ -359,27 +368,15 @@ def test_words_of_new_messages_come(page: Page, story: Story) -> None:
     """Messages that are added while the words of the others are on their way get theirs as well."""
     story.model.add(Reply(text="Hello."), Reply(text="Hello again."))
     talk(story.server, "worded", "Hi")
-    held: list[Callable[[], None]] = []
-    asked: list[str] = []
-
-    def late(route: Route) -> None:
-        asked.append(route.request.url)
-        if len(asked) > 1:
-            route.continue_()
-            return
-        answer = route.fetch()
-        held.append(lambda: route.fulfill(response=answer))
-
-    page.route("**/console/api/threads/worded/messages?*", late)
+    held = HeldAnswer(page, "**/console/api/threads/worded/messages?*")
     open_thread(page, "worded", "context")
     expect(page.get_by_label("Model call")).to_have_value("1")
-    while not held:
-        drawn(page)
+    held.wait()
 
     talk(story.server, "worded", "And now?")
     expect(page.get_by_label("Model call")).to_have_value("2")
     expect(rows(page, HISTORY)).to_have_count(3)
-    held[0]()
+    held.release()
 
     expect(rows(page, HISTORY).last).to_contain_text("And now?")
     expect(rows(page, HISTORY).locator(".preview:empty")).to_have_count(0)

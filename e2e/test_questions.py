@@ -13,9 +13,9 @@ from uuid import uuid4
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from console_pages import api, drawn, module, question, say, talk
+from console_pages import HeldAnswer, api, drawn, module, question, say, talk
 from deadlines import scaled, wait_until
-from playwright.sync_api import BrowserContext, Locator, Page, Route, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 from processes import PROGRAMS, ServerProcess
 from scripted_provider import Call, Reply, ScriptedProcess
 
@@ -278,26 +278,13 @@ def test_an_overtaken_list_changes_nothing(page: Page, desk: Desk) -> None:
     """A list that was asked for before a decision and comes after it takes nothing back (E84)."""
     ask(page, desk, PAY, MAIL)
     expect(card(page, "mail").get_by_role("button", name="Approve", exact=True)).to_be_visible()
-    held: list[Callable[[], None]] = []
-
-    asked: list[str] = []
-
-    def late(route: Route) -> None:
-        asked.append(route.request.url)
-        if len(asked) > 1:
-            route.continue_()
-            return
-        answer = route.fetch()
-        held.append(lambda: route.fulfill(response=answer))
-
-    page.route(re.compile("/questions$"), late)
+    held = HeldAnswer(page, re.compile("/questions$"))
     page.reload()
     expect(card(page, "mail").get_by_role("button", name="Approve", exact=True)).to_be_visible()
-    while not held:
-        drawn(page)
+    held.wait()
     decide(desk, page.url, "cancelled")
     expect(card(page, "pay")).to_contain_text("rejected by local")
-    held[0]()
+    held.release()
     page.evaluate("() => fetch('/console/api/questions').then((answer) => answer.text())")
     drawn(page)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 from uuid import uuid4
@@ -12,6 +11,7 @@ from uuid import uuid4
 import httpx
 import pytest
 from console_pages import (
+    HeldAnswer,
     caught_up,
     drawn,
     entries,
@@ -207,27 +207,15 @@ def test_a_filter_misses_nothing(page: Page, story: Story, thread: str) -> None:
 
 def test_the_newest_filter_counts(page: Page, story: Story) -> None:
     """Rows that were asked for before the filter was pressed do not come over those of it (E13)."""
-    held: list[Callable[[], None]] = []
-    asked: list[str] = []
-
-    def late(route: Route) -> None:
-        asked.append(route.request.url)
-        if len(asked) > 1:
-            route.continue_()
-            return
-        answer = route.fetch()
-        held.append(lambda: route.fulfill(response=answer))
-
-    page.route(re.compile("/console/api/threads/story/rows"), late)
+    held = HeldAnswer(page, re.compile("/console/api/threads/story/rows"))
     open_thread(page, story.thread)
     page.get_by_role("button", name="compaction", exact=False).click()
     others = timeline(page).and_(page.locator(":not([data-family=compaction])"))
     expect(timeline(page).first).to_be_visible()
     expect(others).to_have_count(0)
-    while not held:
-        drawn(page)
+    held.wait()
     with suppress(Error):  # the page may have given the request up
-        held[0]()
+        held.release()
     page.evaluate("() => fetch('/console/api/system').then((answer) => answer.text())")
     drawn(page)
 

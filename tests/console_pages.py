@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import httpx
 from deadlines import scaled
-from playwright.sync_api import Locator, Page, WebSocketRoute, expect
+from playwright.sync_api import Locator, Page, Route, WebSocketRoute, expect
 from processes import HttpProcess
 
 
@@ -103,6 +103,33 @@ def say(page: Page, text: str) -> None:
 def wait_idle(page: Page) -> None:
     """Return when no run goes on in Try it."""
     expect(page.get_by_text("idle", exact=True)).to_be_visible(timeout=scaled(20) * 1000)
+
+
+class HeldAnswer:
+    """Keeps back the first answer to a matching request until `release`; later ones pass."""
+
+    def __init__(self, page: Page, url: str | re.Pattern[str]) -> None:
+        """Begin before the page asks."""
+        self._page, self._asked = page, 0
+        self._held: list[Callable[[], None]] = []
+        page.route(url, self._answer)
+
+    def wait(self) -> None:
+        """Return once the answer is there and kept back."""
+        while not self._held:
+            drawn(self._page)
+
+    def release(self) -> None:
+        """Let the page have it."""
+        self._held[0]()
+
+    def _answer(self, route: Route) -> None:
+        self._asked += 1
+        if self._asked > 1:
+            route.continue_()
+            return
+        answer = route.fetch()
+        self._held.append(lambda: route.fulfill(response=answer))
 
 
 def held_socket(page: Page) -> Callable[[], None]:

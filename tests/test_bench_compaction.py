@@ -133,3 +133,15 @@ def test_what_a_model_writes_is_measured(tmp_path: Path) -> None:
     assert span["in_core"] == 0 and span["in_view"] > 0.65 * span["facts"] > 5
     assert (span["refused"], span["invented"], span["unmarked"]) == ("", 2, [])
     assert "2 identifiers invented, 0 unmarked" in said
+
+
+def test_a_model_that_is_away_is_a_failure() -> None:
+    """Facts that stay without any text of the model prove nothing about it."""
+    where = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_API_KEY": "none-needed"}
+    done = subprocess.run(
+        [sys.executable, str(BENCH / "by_model.py"), "--spans", "1"],
+        cwd=ROOT, env={**os.environ, **where}, capture_output=True, text=True,
+        timeout=scaled(60), check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 1 and "1 texts not used" in done.stdout, done.stderr[-2_000:]

@@ -5,8 +5,8 @@
 
 Without OPENAI_BASE_URL a tiny model is served for it (`make model`), which is about the worst that
 can write a summary; with it, the model named there is asked. Each span is the beginning of another
-session, up to its first summary. It ends with 1 when too few facts are left or when an identifier
-that the model invented is not marked.
+session, up to its first summary. It ends with 1 when too few facts are left, when an identifier
+that the model invented is not marked, and when no text of the model could be used.
 """
 
 from __future__ import annotations
@@ -85,7 +85,10 @@ class ByModel:
 
 def main() -> int:
     """Measure span after span, print each, and say whether the aims are met."""
-    asked = _options().parse_args()
+    options = _options()
+    asked = options.parse_args()
+    if asked.spans < 1:
+        options.error(f"--spans: expected 1 or more, got {asked.spans}")
     with _endpoint(asked.model_window) as base_url:
         by = ByModel(asked.model, base_url, asked.model_window)
         spans = [_shown(measure_span(n, asked.window, by)) for n in range(asked.spans)]
@@ -102,7 +105,8 @@ def main() -> int:
         asked.json.write_text(
             json.dumps([asdict(span) for span in spans], indent=1) + "\n", "utf-8"
         )
-    return 0 if kept >= LEAST_KEPT and not unmarked else 1
+    unused = all(span.refused for span in spans)
+    return 0 if kept >= LEAST_KEPT and not unmarked and not unused else 1
 
 
 def measure_span(number: int, window: int, by: Summariser) -> Span:
@@ -114,6 +118,10 @@ def measure_span(number: int, window: int, by: Summariser) -> Span:
         view = strategy.view(call.history)
         if strategy.made:
             break
+    if not strategy.made:
+        raise SystemExit(
+            f"--window: {TURNS} turns need no summary at {window:,} tokens; give fewer"
+        )
     job, outcome = strategy.made[0]
     newest = {place.fact.subject: place.fact for place in call.places if place.fact.subject}
     probes = [
